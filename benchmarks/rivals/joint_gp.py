@@ -33,7 +33,6 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 
 from mipcash.acquisition.analytic import LogEI
-from mipcash.acquisition.continuous_step import flat_after
 from mipcash.deadline import NEVER, Deadline
 from mipcash.errors import SpaceError, check_settings
 from mipcash.methods.admm.jopt import first_new, near
@@ -44,6 +43,7 @@ from mipcash.optimizers.unit_cube import UnitCube
 from mipcash.program.forms import Vector
 from mipcash.space.domain import Domain
 from mipcash.surrogates.covariance import standardisation
+from mipcash.surrogates.maximum import steady
 from mipcash.surrogates.protocols import Noise
 
 LEAST_NOISE = 1e-6
@@ -135,7 +135,7 @@ class GaussianProcess:
 
 def _maximum(deadline: Deadline, objective: Callable[..., Any], start: Vector, bounds: Vector) -> tuple[Vector, float]:
     """Return hyperparameters of (nearly) maximal likelihood, in the form required by scikit-learn."""
-    timed = flat_after(objective, deadline)
+    timed = steady(objective, deadline)
     found = minimize(timed, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": FIT_ITERATIONS})
     return found.x, float(found.fun)
 
@@ -188,7 +188,7 @@ class JointGP(ModelBased):
 
         ends = [
             minimize(
-                flat_after(objective, deadline),
+                steady(objective, deadline),
                 start,
                 jac=True,
                 method="L-BFGS-B",

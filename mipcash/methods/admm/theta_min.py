@@ -24,6 +24,7 @@ from mipcash.acquisition.analytic import LogEI
 from mipcash.deadline import NEVER, Deadline
 from mipcash.methods.admm.matern import MaternProcess
 from mipcash.program.forms import Indices, Vector
+from mipcash.surrogates.maximum import steady
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,15 +155,16 @@ class _Improvement:
 
     def descended(self, x: Vector) -> tuple[float, Vector]:
         """Run L-BFGS-B from a point; return the final value and the point."""
-        problem, scale, deadline = self.problem, self.process.scale, self.problem.deadline
+        problem, scale = self.problem, self.process.scale
 
         def objective(x: Vector) -> tuple[float, Vector]:
             mu, sd, by_mu, by_sd = self.process.slope(x)
             value, slope, steep = self.log_ei.slope(mu + float(problem.penalty(x)) / scale, sd)
             gradient = slope * (by_mu + problem.stiffness * (x - problem.centre) / scale) + steep * by_sd
-            return (value, np.zeros(len(x))) if deadline.passed else (value, gradient)
+            return value, gradient
 
+        bounds, options = [(0.0, 1.0)] * len(x), {"maxiter": DESCENT}
         found = minimize(
-            objective, x, jac=True, method="L-BFGS-B", bounds=[(0.0, 1.0)] * len(x), options={"maxiter": DESCENT}
+            steady(objective, problem.deadline), x, jac=True, method="L-BFGS-B", bounds=bounds, options=options
         )
         return float(rounded(np.array(found.fun))), np.round(np.clip(found.x, 0.0, 1.0), PLACES)

@@ -42,7 +42,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import log_ndtr
 
-from mipcash.acquisition.acquisition import Acquisition
+from mipcash.acquisition.acquisition import Acquisition, rounded
 from mipcash.acquisition.catalogue import AcquisitionInputs
 from mipcash.acquisition.feasible_first import FeasibleFirst
 from mipcash.acquisition.mixed_search import LocalSearchSettings
@@ -331,7 +331,7 @@ class Cmes(Hybrid):
             minima, at = least(losses, legal)
             places = points[np.unique(at[at >= 0])]
         # the minimum is at most the best feasible observation
-        return np.minimum(minima, fitted.best), places
+        return rounded(np.minimum(minima, fitted.best)), places
 
     def _candidates(self, searching: Hybrid, fitted: AcquisitionInputs, starts: Points, step: Step) -> Points:
         """Return the legal points over which y_* is the minimum."""
