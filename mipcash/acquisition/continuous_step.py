@@ -7,14 +7,15 @@ Notation
 
 If no rule contains an active numerical parameter, L-BFGS-B runs on the unit box from the current point and from random points. If
 rules do, SLSQP runs under them from the current point alone, block by block if there are many numerical parameters. Its end point
-is moved back towards the start until it is legal. Integers are rounded before a step is taken, so f never increases. When the
-deadline of the domain passes, a descent ends at its current point.
+is moved back towards the start until it is legal. Integers are rounded before a step is taken, so f never increases, and the reals
+of an end to ``ENDS`` places of the unit scale. When the deadline of the domain passes, a descent ends at its current point.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ from mipcash.surrogates.maximum import steady
 from mipcash.surrogates.protocols import Section, Sectioned
 
 ENDS = 9
-"""Decimal places of unit values at the end of a descent, unless the rules need more."""
+"""Decimal places of reals on the unit scale at the end of a descent, unless the rules need more."""
 BACKTRACKS = 25
 ITERATIONS = 60
 """Iterations of SLSQP."""
@@ -200,7 +201,7 @@ class ContinuousStep:
                 bounds=[(0.0, 1.0)] * len(active),
                 options={"ftol": tolerance},
             )
-            trial = self.scale.rounded(_inserted(current, active, np.round(np.clip(found.x, 0.0, 1.0), ENDS)))
+            trial = self.scale.rounded(_inserted(current, active, np.clip(found.x, 0.0, 1.0)), ENDS)
             value = section(trial)[0]
             if value < best_value:
                 best, best_value = trial, value
@@ -214,8 +215,8 @@ class ContinuousStep:
         few = len(numbers.rules.row_low) <= MANY
         end = _descended(section, numbers, deadline) if few else _under_few(section, numbers, deadline)
         value_at_start = section(current)[0]
-        for x in (np.round(end, ENDS), *(start + 0.5**k * (end - start) for k in range(BACKTRACKS))):
-            trial = self.scale.rounded(_inserted(current, active, x))
+        steps = (_inserted(current, active, start + 0.5**k * (end - start)) for k in range(BACKTRACKS))
+        for trial in chain([self.scale.rounded(_inserted(current, active, end), ENDS)], map(self.scale.rounded, steps)):
             if numbers.legal(trial[active]) and section(trial)[0] <= value_at_start:
                 return trial
         return current

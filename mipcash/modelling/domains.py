@@ -35,8 +35,6 @@ Configuration = dict[str, Value]
 
 LISTED = 1_000
 """Largest number of values of an ordinal that is given by its ends and a step."""
-PLAIN = frozenset({bool, int, float, str})
-"""Types of values that are found by their hash alone."""
 SNAP = 1e-9
 """Fraction of a range (of the lower bound, on a log scale) within which a number counts as a bound or as zero."""
 
@@ -363,8 +361,6 @@ class _Listed:
 
     def level(self, value: Value) -> int | None:
         """Return the index of the value, whatever its numeric type; None if it is not listed."""
-        if type(value) in PLAIN and (found := self._plain.get((type(value), value))) is not None:  # most values
-            return found
         return next((l for l in self._alike(value) if same_value(self.values[l], value)), None)
 
     def problem(self, value: Value) -> str | None:
@@ -384,20 +380,17 @@ class _Listed:
         """Return the levels that may equal a value, in ascending order; found by hash if the value is hashable."""
         if not is_hashable(value):
             return range(len(self.values))
-        return sorted([*self._by_hash.get(hash(value), ()), *self._by_hash.get(None, ())])
+        hashed, others = self._places
+        found = hashed.get(value, ())
+        return sorted([*found, *others]) if others else found
 
     @cached_property
-    def _plain(self) -> Mapping[tuple[type, Value], int]:
-        """Type and value -> level, for values of the types of ``PLAIN``."""
-        return {(type(value), value): l for l, value in enumerate(self.values) if type(value) in PLAIN}
-
-    @cached_property
-    def _by_hash(self) -> Mapping[int | None, Sequence[int]]:
-        """Hash of a value -> levels; key None for unhashable values."""
-        found: dict[int | None, list[int]] = {}
+    def _places(self) -> tuple[Mapping[Value, Sequence[int]], Sequence[int]]:
+        """Value -> levels of the values that equal it, True and 1 among them; and the levels of unhashable values."""
+        hashed, others = dict[Value, list[int]](), list[int]()
         for l, value in enumerate(self.values):
-            found.setdefault(hash(value) if is_hashable(value) else None, []).append(l)
-        return found
+            (hashed.setdefault(value, []) if is_hashable(value) else others).append(l)
+        return hashed, others
 
 
 def _listed(kind: str, values: Iterable[Value]) -> tuple[Value, ...]:

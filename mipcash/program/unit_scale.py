@@ -116,12 +116,17 @@ class UnitScale:
             [d for d, n in enumerate(self.domains) if isinstance(n, Integer) and n.low == n.high], dtype=np.int64
         )
 
-    def rounded(self, u: Vector) -> Vector:
-        """Return unit values with every number that has a step rounded to its nearest value: (..., D) -> (..., D)."""
-        found: Vector = np.array(u, dtype=float)
+    def rounded(self, u: Vector, places: int | None = None) -> Vector:
+        """Return unit values with every number that has a step rounded to its nearest value: (..., D) -> (..., D).
+
+        Args:
+            places: decimal places to which the other numbers are rounded; None: they are not.
+        """
+        u = np.asarray(u, dtype=float)
+        found: Vector = u.copy() if places is None else np.round(u, places)
         at, (first, span, low, step, last), log = self._stepped
         if len(at):
-            natural = first + _within(found[..., at], 1.0) * span
+            natural = first + _within(u[..., at], 1.0) * span
             np.exp(natural, out=natural, where=log)
             value = low + _within(np.rint((natural - low) / step), last) * step
             np.log(value, out=value, where=log)

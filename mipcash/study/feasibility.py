@@ -236,7 +236,15 @@ def without_repeats(trials: Sequence[Trial]) -> list[Observation]:
 
 def observation(trial: Trial) -> Observation:
     """Return a trial as an optimizer sees it, with its loss in minimisation form."""
-    return trial.in_minimisation_form().observed
+    return observation_of(trial.in_minimisation_form())
+
+
+def observation_of(trial: Trial) -> Observation:
+    """Return a trial as an observation, with its loss in the objective's own sign."""
+    outcome = (trial.status, trial.loss, trial.values, trial.outcome)
+    elsewhere = trial.known or trial.repeat > 0
+    legal = trial.legal and trial.at_full_fidelity
+    return Observation(dict(trial.config), *outcome, elsewhere, legal, trial.evaluate, trial.repeat)
 
 
 def _has_loss(whole: Observation) -> bool:

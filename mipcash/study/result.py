@@ -18,7 +18,7 @@ from mipcash.display import counted, table, value_text
 from mipcash.errors import MipcashError
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.objectives import MINIMISED, Objectives
-from mipcash.optimizers.optimizer import Limit, by_loss
+from mipcash.optimizers.optimizer import Limit, Observation, by_loss
 from mipcash.optimizers.outcome import PENDING
 from mipcash.study.arguments import whole_number
 from mipcash.study.feasibility import (
@@ -26,6 +26,7 @@ from mipcash.study.feasibility import (
     Nearest,
     Violation,
     observation,
+    observation_of,
     without_repeats,
 )
 from mipcash.study.finalists import Finalist, answer, estimate_of, finalists_of, text_of
@@ -126,7 +127,7 @@ class Result:
     @cached_property
     def _best_by_loss(self) -> Trial | None:
         """The best finalist, or else the feasible trial with the lowest loss, of a journal without a recommendation."""
-        history = [observation(t) for t in self.history]
+        history = self._minimised
         seen = self.objectives.in_minimisation_form(self.under)
         chosen = answer(lambda searched, limits: next(iter(by_loss(searched, limits)), None), history, seen)
         return next((t for t, o in zip(self.history, history, strict=True) if o is chosen), None)
@@ -205,7 +206,7 @@ class Result:
         from mipcash.optimizers.noise import evident_noise
 
         best = self.best
-        noise = evident_noise([observation(t) for t in self.history])
+        noise = evident_noise(self._minimised)
         rows = self.feasibility.kept
         losses = [self.objectives.sign * row.merged.loss for row in rows if row.merged.loss is not None]
         if not noise or best is None or best.loss is None or len(losses) < 2:
@@ -224,7 +225,17 @@ class Result:
     @cached_property
     def finalists(self) -> tuple[Finalist, ...]:
         """Configurations that ``confirm=`` re-evaluated, with their losses in the search and on fresh repeats."""
-        return tuple(finalists_of([t.observed for t in self.history], self.under))
+        return tuple(finalists_of(self._observations, self.under))
+
+    @cached_property
+    def _observations(self) -> list[Observation]:
+        """The trials as observations, with their losses in the objective's own sign."""
+        return [observation_of(t) for t in self.history]
+
+    @cached_property
+    def _minimised(self) -> list[Observation]:
+        """The trials as observations, with their losses in minimisation form."""
+        return [observation(t) for t in self.history] if self.objectives.maximised else self._observations
 
     @property
     def fresh(self) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mipcash.display import config_text, counted, table, value_text
@@ -15,9 +14,6 @@ from mipcash.optimizers.objectives import MINIMISED, Objectives
 from mipcash.optimizers.outcome import DONE, FAILED, LOSS, PENDING, Outcome
 from mipcash.space.solution import Solution
 from mipcash.text import no_attribute, one_line, readable, shown
-
-if TYPE_CHECKING:
-    from mipcash.optimizers.optimizer import Observation
 
 KNOWN = "known"
 """Origin of an evaluation that was made outside the study."""
@@ -258,15 +254,6 @@ class Trial:
             return self
         minimised = replace(MINIMISED, fidelity=self.objectives.fidelity)
         return replace(self, outcome=self.outcome.negated(), objectives=minimised)
-
-    @cached_property
-    def observed(self) -> Observation:
-        """The trial as an observation, with its loss in the objective's own sign."""
-        from mipcash.optimizers.optimizer import Observation  # with numpy, which worker processes start without
-
-        outcome = (self.status, self.loss, self.values, self.outcome)
-        elsewhere, legal = self.known or self.repeat > 0, self.legal and self.at_full_fidelity
-        return Observation(dict(self.config), *outcome, elsewhere, legal, self.evaluate, self.repeat)
 
     @property
     def values(self) -> dict[str, float]:

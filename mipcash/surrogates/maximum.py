@@ -1,7 +1,7 @@
 """Maximum a posteriori hyperparameters: L-BFGS-B from several starts, each hyperparameter within CLIP deviations of its prior.
 
-A descent multiplies differences in last digits, which processors and versions of numpy have, up to those of its steps. Therefore no
-descent sees these digits (``steady``), and its end is rounded.
+Processors and versions of numpy differ in the last digits of a result, and a descent amplifies these differences. Therefore values
+and gradients are rounded before a descent sees them (``steady``), and its end is rounded.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from mipcash.surrogates.protocols import Section
 
 CLIP = 3.5
 """Bounds of each hyperparameter, in standard deviations of the prior."""
-PLACES = 6
+ENDS = 6
 """Decimal places of hyperparameters, which are logarithms."""
 VALUE, SLOPE = 11, 8
-"""Digits of a value, and of a gradient relative to its largest entry, that a descent sees."""
+"""Decimal places of the mantissas of a value, and of the entries of a gradient."""
+SMALL = 13
+"""Bits by which an entry of a gradient may be below the largest one and still have ``SLOPE`` places; smaller ones have fewer."""
 
 
 def maximum(
@@ -60,12 +62,12 @@ def maximum(
         except np.linalg.LinAlgError:  # the covariance is numerically singular
             continue
         if found.fun < best_value:
-            best, best_value = found.x, float(found.fun)
-    return np.round(best, PLACES), best_value
+            best, best_value = np.round(found.x, ENDS), float(found.fun)
+    return best, best_value
 
 
 def steady(section: Section, deadline: Deadline = NEVER) -> Section:
-    """Return a function for a descent that takes the same path on every processor: without its last digits.
+    """Return a section with its last digits rounded off, so that a descent hardly depends on the processor.
 
     Once the deadline has passed it is constant, with gradient 0, which ends any descent.
     """
@@ -76,10 +78,10 @@ def steady(section: Section, deadline: Deadline = NEVER) -> Section:
         if deadline.passed and math.isfinite(last):
             return last, np.zeros(len(u))
         value, gradient = section(u)
-        part, exponent = math.frexp(value)
-        last = math.ldexp(round(part, VALUE), exponent)
-        unit = math.ldexp(1.0, min(math.frexp(float(np.abs(gradient).max(initial=0.0)))[1], 1000))
-        return last, np.round(gradient / unit, SLOPE) * unit
+        last = float(f"{value:.{VALUE}e}")
+        exponents = np.frexp(gradient)[1]
+        exponents = np.maximum(exponents, exponents.max(initial=-2000) - SMALL)
+        return last, np.ldexp(np.round(np.ldexp(gradient, -exponents), SLOPE), exponents)
 
     return seen
 

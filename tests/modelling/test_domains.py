@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
 import warnings
 from decimal import Decimal
 from typing import Any
@@ -220,3 +223,18 @@ def test_conditions_survive_copies_and_one_that_never_holds_is_named() -> None:
     named = mc.Space("named")
     named.real("x", 0, 1, when=~named.categorical("what is it", ["p", "q", "r"])["p"])
     assert "what is it is not 'p'" in repr(named["x"])
+
+
+def test_values_are_found_in_a_process_with_other_hashes():
+    """Texts hash differently there. A domain once kept the hashes of the process that declared it."""
+    domain = Categorical(["u", ("v", "w")])
+    assert [domain.level("u"), domain.level(("v", "w"))] == [0, 1]
+    code = (
+        "import pickle, sys; d = pickle.load(sys.stdin.buffer); print(d.level('u'), d.level(('v', 'w')), d.level('v'))"
+    )
+    for seed in ("1", "2"):
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        found = subprocess.run(
+            [sys.executable, "-c", code], input=pickle.dumps(domain), capture_output=True, env=environment
+        )
+        assert found.stdout.split() == [b"0", b"1", b"None"], found.stderr

@@ -123,8 +123,8 @@ def process_theta(problem: ThetaProblem) -> Candidates:
     improvement = _Improvement(problem, process.given(problem.waiting, (EXACT - 1.0) * float(np.exp(process.theta[1]))))
     pool = _pool(problem)
     pool = pool[np.argsort(improvement.values(pool), kind="stable")]
-    ends = [improvement.descended(x) for x in pool[:STARTS]]
-    optima = [x for _, x in sorted(ends, key=lambda end: end[0])]
+    ends = np.array([improvement.descended(x) for x in pool[:STARTS]])
+    optima = ends[np.argsort(improvement.values(ends), kind="stable")]
     return Candidates(np.array([*optima, *pool[:SPARE]]), {"theta": process.theta.tolist()})
 
 
@@ -153,8 +153,8 @@ class _Improvement:
         mu, sd = self.process.predict(x)
         return rounded(self.log_ei(mu + self.problem.penalty(x) / self.process.scale, sd))
 
-    def descended(self, x: Vector) -> tuple[float, Vector]:
-        """Run L-BFGS-B from a point; return the final value and the point."""
+    def descended(self, x: Vector) -> Vector:
+        """Return the end of L-BFGS-B from a point."""
         problem, scale = self.problem, self.process.scale
 
         def objective(x: Vector) -> tuple[float, Vector]:
@@ -167,4 +167,4 @@ class _Improvement:
         found = minimize(
             steady(objective, problem.deadline), x, jac=True, method="L-BFGS-B", bounds=bounds, options=options
         )
-        return float(rounded(np.array(found.fun))), np.round(np.clip(found.x, 0.0, 1.0), PLACES)
+        return np.asarray(np.round(np.clip(found.x, 0.0, 1.0), PLACES))

@@ -331,7 +331,7 @@ class Cmes(Hybrid):
             minima, at = least(losses, legal)
             places = points[np.unique(at[at >= 0])]
         # the minimum is at most the best feasible observation
-        return rounded(np.minimum(minima, fitted.best)), places
+        return np.minimum(rounded(minima), fitted.best), places
 
     def _candidates(self, searching: Hybrid, fitted: AcquisitionInputs, starts: Points, step: Step) -> Points:
         """Return the legal points over which y_* is the minimum."""
