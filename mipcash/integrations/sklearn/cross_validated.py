@@ -303,7 +303,8 @@ def probabilities(estimator: Any, x: Any, classes: NDArray[Any]) -> NDArray[np.f
     """Return what a fitted classifier gives ``classes``, shape (rows, classes), in the order of its scores.
 
     Without ``predict_proba`` these are the logistic function or the softmax of ``decision_function``, so that scores of the order,
-    such as ``roc_auc``, are those of the classifier. Without both, the predicted class has probability 1.
+    such as ``roc_auc``, are those of the classifier. Without both, or with values of pairs of classes (``"ovo"``), of which three
+    classes have three, the predicted class has probability 1.
     """
     if hasattr(estimator, "predict_proba"):
         return np.asarray(estimator.predict_proba(x), dtype=np.float64)
@@ -311,7 +312,9 @@ def probabilities(estimator: Any, x: Any, classes: NDArray[Any]) -> NDArray[np.f
         decided = np.asarray(estimator.decision_function(x), dtype=np.float64)
         if decided.ndim == 1:
             return np.column_stack([expit(-decided), expit(decided)])
-        if decided.shape[1] == len(classes):
+        settings: Mapping[str, Any] = getattr(estimator, "get_params", dict)()
+        pairs = any(name.endswith("decision_function_shape") and value == "ovo" for name, value in settings.items())
+        if decided.shape[1] == len(classes) and not pairs:
             return np.asarray(softmax(decided, axis=1))
     return np.asarray(np.asarray(estimator.predict(x))[:, None] == classes, dtype=np.float64)
 

@@ -313,7 +313,10 @@ def _predictions(
 def _computed(objective: CrossValidated, library: list[Trial]) -> Iterator[tuple[Trial, NDArray[np.float64]]]:
     for trial in library:
         try:
-            yield trial, objective.out_of_fold(trial.config)
+            predicted = objective.out_of_fold(trial.config)
         except BaseException as error:
             if stops(error):
                 raise
+            continue
+        if np.all(np.isfinite(predicted)):  # a fold that counts as error_score predicts nothing
+            yield trial, predicted

@@ -189,7 +189,7 @@ class PipelineSearchCV(SpaceSearch):
             The score.
         """
         if y is not None and (given := np.asarray(y)).dtype.kind == "O":
-            y = _of_one_type(given)
+            y = _of_one_type(column_or_1d(given))
         return float(super().score(X, y, **params))
 
     # -- overridden steps of the search -------------------------------------------------------------------------

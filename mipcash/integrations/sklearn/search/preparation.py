@@ -175,7 +175,7 @@ def _as_texts(x: Any) -> Any:
     """
 
     def text(value: Any) -> str:
-        return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+        return str(int(value)) if isinstance(value, (float, np.floating)) and value.is_integer() else str(value)
 
     texts = x.astype(object).apply(lambda column: column.map(text, na_action="ignore").astype(object))
     return texts.where(x.notna(), None)
