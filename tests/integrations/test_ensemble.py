@@ -18,7 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.tree import DecisionTreeRegressor
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import mipcash as mc
 from mipcash.errors import DataError, MipcashError, ObjectiveError
@@ -265,3 +265,29 @@ def test_a_configuration_that_failed_in_some_folds_is_no_member() -> None:
     assert search.cv_results_["mean_test_score"][failed] == pytest.approx(1 / 3)
     assert all(m.trial.config["C"] != 1 for m in search.ensemble_.members)
     assert 1 - search.ensemble_.loss() == pytest.approx(search.best_score_)
+
+
+def with_leaves(estimator: Any, x: Any, y: Any) -> float:
+    return float(estimator.score(x, y) - 0.001 * estimator.get_n_leaves())
+
+
+def of_long_rows(estimator: Any, x: Any, y: Any) -> float:
+    long = x[:, 0] > 5.8
+    return float(estimator.score(x[long], y[long])) if long.any() else np.nan
+
+
+@pytest.mark.parametrize(
+    ("scoring", "reason"), [(with_leaves, "AttributeError: .*get_n_leaves"), (of_long_rows, "it is not finite")]
+)
+def test_a_score_that_needs_more_than_predictions_has_no_ensemble(scoring: Any, reason: str) -> None:
+    """An error after the search lost its result, and rows of probabilities were taken for those of the table."""
+    x, y = load_iris(return_X_y=True)
+    grid = {"max_depth": [1, 2, 3], "min_samples_leaf": [1, 5]}
+    search = SpaceSearchCV(
+        DecisionTreeClassifier(random_state=0), grid, n_iter=3, cv=3, scoring=scoring, ensemble_size=3, random_state=0
+    )
+    with pytest.warns(UserWarning, match=rf"there is no ensemble, only its best configuration: .*\({reason}"):
+        search.fit(x, y)
+    assert isinstance(search.best_estimator_, DecisionTreeClassifier)
+    assert not hasattr(search, "ensemble_")
+    assert search.score(x, y) > 0.9

@@ -17,6 +17,7 @@ if there are ties. On the out-of-fold predictions, it is never worse than the be
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -200,6 +201,7 @@ def ensemble(result: Result, objective: Any = None, *, size: int = 32, best: int
 
     Raises:
         ObjectiveError: the objective is not cross-validated.
+        DataError: ``scoring`` needs more than predictions: the estimator, or its rows.
         DataError: predictions had to be computed again, and their losses are not those of the run: other data or labels. Only
             losses are compared, so a few other labels go unnoticed with random estimators. Stored predictions, in the objective of
             the run or in its folder, belong to the run's own labels and are not checked.
@@ -245,6 +247,7 @@ def selected(result: Result, objective: Any = None, *, size: int = 32, best: int
     lost = {t.number for t in library if found.predictions.get(t.config) is None}
     trials, predictions = _predictions(found, library, len(lost))
     loss = PredictionLoss.of(found)
+    _check_scored(loss, predictions[0])
     _check_alike([(t, loss(p)) for t, p in zip(trials, predictions, strict=True) if t.number in lost])
     selection = select(predictions, loss, int(size))
     members = [Member(t, float(w)) for t, w in zip(trials, selection.weights, strict=True) if w > 0.0]
@@ -259,6 +262,23 @@ def _library(result: Result) -> list[Trial]:
     for trial in ranked:
         first.setdefault(repr(sorted(trial.config.items())), trial)
     return list(first.values())
+
+
+def _check_scored(loss: PredictionLoss, predictions: NDArray[np.float64]) -> None:
+    """Check that predictions alone have a score.
+
+    Raises:
+        DataError: they have none.
+    """
+    try:
+        known, why = math.isfinite(loss(predictions)), "it is not finite"
+    except Exception as error:
+        known, why = False, f"{type(error).__name__}: {error}"
+    if not known:
+        raise DataError(
+            f"an ensemble is selected by the score of out-of-fold predictions, and scoring= has none for those of the best "
+            f"configuration ({why}); give a scorer that looks at neither the estimator nor its rows, such as make_scorer makes"
+        )
 
 
 def _check_alike(again: list[tuple[Trial, float]]) -> None:

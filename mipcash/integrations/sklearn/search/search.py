@@ -251,21 +251,24 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
     def _refit(self, objective: SearchObjective) -> None:
         if not self.refit:
             return
-        if self.ensemble_size is None:
+        if self.ensemble_size is None or not self._refit_ensemble(objective, int(self.ensemble_size)):
             self._refit_best(objective)
-        else:
-            began = time.time()
-            self.ensemble_, self.best_estimator_ = ensemble_of(
-                self.result_, objective, self._scoring_given(), int(self.ensemble_size)
-            )
-            self.refit_time_ = time.time() - began
-            self.refit_measures_ = objective.measured(self.best_estimator_)
-            if broken := self._violations(self.refit_measures_):
-                warnings.warn(
-                    f"the ensemble violates the limits: {'; '.join(map(str, broken))}", stacklevel=stack_level()
-                )
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
+
+    def _refit_ensemble(self, objective: SearchObjective, size: int) -> bool:
+        """Select an ensemble and fit it to all rows. Return False, with a warning, if none can be selected."""
+        began = time.time()
+        try:
+            self.ensemble_, self.best_estimator_ = ensemble_of(self.result_, objective, self._scoring_given(), size)
+        except DataError as error:
+            warnings.warn(f"there is no ensemble, only its best configuration: {error}", stacklevel=stack_level())
+            return False
+        self.refit_time_ = time.time() - began
+        self.refit_measures_ = objective.measured(self.best_estimator_)
+        if broken := self._violations(self.refit_measures_):
+            warnings.warn(f"the ensemble violates the limits: {'; '.join(map(str, broken))}", stacklevel=stack_level())
+        return True
 
     def _refit_best(self, objective: SearchObjective) -> None:
         """Fit the best configuration to all rows, or the next best one if the refitted estimator violates limits on measures."""
