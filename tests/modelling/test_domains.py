@@ -225,7 +225,7 @@ def test_conditions_survive_copies_and_one_that_never_holds_is_named() -> None:
     assert "what is it is not 'p'" in repr(named["x"])
 
 
-def test_values_are_found_in_a_process_with_other_hashes():
+def test_values_are_found_in_a_process_with_other_hashes() -> None:
     """Texts hash differently there. A domain once kept the hashes of the process that declared it."""
     domain = Categorical(["u", ("v", "w")])
     assert [domain.level("u"), domain.level(("v", "w"))] == [0, 1]

@@ -32,7 +32,7 @@ def ends(made: Callable[[Section], Section]) -> list[list[float]]:
     return [f.x.tolist() for f in found]
 
 
-def test_descents_end_at_the_same_point_whatever_the_last_digits_are():
+def test_descents_end_at_the_same_point_whatever_the_last_digits_are() -> None:
     first, *others = ends(steady)
     assert all(end == first for end in others)
     bare, *others = ends(lambda f: f)
@@ -41,7 +41,7 @@ def test_descents_end_at_the_same_point_whatever_the_last_digits_are():
 
 @pytest.mark.parametrize("value", [-3e300, -1.25, 0.0, 7e-320, math.inf])
 @pytest.mark.parametrize("slope", [[0.0, 0.0], [1e308, -1.0], [3e-320, 2.0], [-1e-12, 1e-9]])
-def test_a_steady_function_differs_in_its_last_digits_alone(value: float, slope: list[float]):
+def test_a_steady_function_differs_in_its_last_digits_alone(value: float, slope: list[float]) -> None:
     given = np.array(slope)
     seen, gradient = steady(lambda u: (value, given))(np.zeros(2))
     assert seen == pytest.approx(value, rel=1e-11, abs=0.0)

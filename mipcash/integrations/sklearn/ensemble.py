@@ -247,7 +247,7 @@ def selected(result: Result, objective: Any = None, *, size: int = 32, best: int
     lost = {t.number for t in library if found.predictions.get(t.config) is None}
     trials, predictions = _predictions(found, library, len(lost))
     loss = PredictionLoss.of(found)
-    _check_scored(loss, predictions[0])
+    _check_scored(loss, predictions)
     _check_alike([(t, loss(p)) for t, p in zip(trials, predictions, strict=True) if t.number in lost])
     selection = select(predictions, loss, int(size))
     members = [Member(t, float(w)) for t, w in zip(trials, selection.weights, strict=True) if w > 0.0]
@@ -264,20 +264,20 @@ def _library(result: Result) -> list[Trial]:
     return list(first.values())
 
 
-def _check_scored(loss: PredictionLoss, predictions: NDArray[np.float64]) -> None:
+def _check_scored(loss: PredictionLoss, predictions: Sequence[NDArray[np.float64]]) -> None:
     """Check that predictions alone have a score.
 
     Raises:
-        DataError: they have none.
+        DataError: those of no configuration have one.
     """
     try:
-        known, why = math.isfinite(loss(predictions)), "it is not finite"
+        known, why = any(math.isfinite(loss(p)) for p in predictions), "it is not finite"
     except Exception as error:
         known, why = False, f"{type(error).__name__}: {error}"
     if not known:
         raise DataError(
-            f"an ensemble is selected by the score of out-of-fold predictions, and scoring= has none for those of the best "
-            f"configuration ({why}); give a scorer that looks at neither the estimator nor its rows, such as make_scorer makes"
+            f"an ensemble is selected by the score of out-of-fold predictions, and scoring= has none for them ({why}); give a "
+            "scorer that looks at neither the estimator nor its rows, such as make_scorer makes"
         )
 
 

@@ -99,7 +99,7 @@ def given_up(row: TrialRow, message: str, now: float, limited: Iterable[str]) ->
     attempt = row.attempt + 1
     rows = tuple(EvaluationRow(row.number, n, attempt, "", FAILED, None, message, now, now, None) for n in names)
     whole = with_evaluations(row, rows)
-    status = whole.outcome.status(row.requested)
+    status = whole.outcome.status(outputs)
     return replace(whole, status=status, finished=now, duration=0.0), rows
 
 

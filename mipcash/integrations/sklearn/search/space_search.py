@@ -53,7 +53,8 @@ class SpaceSearchCV(SpaceSearch):
         confirm: as in [`mipcash.minimize`][mipcash.study.minimize.minimize]: finalists are evaluated on other folds, and the
             best one there is returned. These evaluations count in ``n_iter``.
         ensemble_size: steps of a greedy selection (Caruana et al. 2004); then ``best_estimator_`` is an ensemble of the best
-            configurations. It need not satisfy the limits that each member satisfies; a warning says so if it does not.
+            configurations. It need not satisfy the limits that each member satisfies; a warning says so if it does not. A score
+            that needs more than predictions has no ensemble, and a warning.
         random_state: of the search; an int makes the search reproducible (with one worker). None: random, except that a search with
             a storage has a fixed seed.
         timeout: seconds of the search. No evaluation starts after it, and those that run are interrupted, unless none has finished
