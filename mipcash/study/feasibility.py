@@ -116,10 +116,22 @@ class Feasibility:
     ruled_out: frozenset[int] = frozenset()
 
     @classmethod
-    def of(cls, trials: Sequence[Trial], limits: Sequence[Limit], directions: Objectives = MINIMISED) -> Feasibility:
-        """Make it. ``directions`` are the objectives of a study without trials."""
+    def of(
+        cls,
+        trials: Sequence[Trial],
+        limits: Sequence[Limit],
+        directions: Objectives = MINIMISED,
+        observed: Sequence[Observation] | None = None,
+    ) -> Feasibility:
+        """Make it.
+
+        Args:
+            directions: the objectives of a study without trials.
+            observed: the trials as observations in minimisation form, if the caller has them.
+        """
         objectives = trials[0].objectives if trials else directions
-        observed = [observation(t) for t in trials] if objectives.several else without_repeats(trials)
+        observed = [observation(t) for t in trials] if observed is None else observed
+        observed = observed if objectives.several else without_repeats(observed)
         rows = averaged(joined(observed, (LOSS, *(limit.output for limit in limits))))
         seen = objectives.in_minimisation_form(limits)
         return cls(trials, tuple(limits), rows, violations([row.merged for row in rows], seen)[0], objectives)
@@ -229,9 +241,9 @@ class Feasibility:
         return sorted(ranked)
 
 
-def without_repeats(trials: Sequence[Trial]) -> list[Observation]:
-    """Return the trials as observations, of which repeats count as pending."""
-    return [Observation(t.config, PENDING) if t.repeat else observation(t) for t in trials]
+def without_repeats(observed: Sequence[Observation]) -> list[Observation]:
+    """Return observations of which repeats count as pending."""
+    return [Observation(o.config, PENDING) if o.repeat else o for o in observed]
 
 
 def observation(trial: Trial) -> Observation:

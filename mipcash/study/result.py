@@ -257,7 +257,7 @@ class Result:
     @cached_property
     def feasibility(self) -> Feasibility:
         """Feasibility of the trials under the outcome constraints."""
-        found = Feasibility.of(self.history, self.under, self.directions)
+        found = Feasibility.of(self.history, self.under, self.directions, self._minimised)
         return replace(found, ruled_out=frozenset(f.number for f in self.finalists if f.problem))
 
     @property
@@ -361,7 +361,7 @@ class Result:
 
         limits = self.objectives.in_minimisation_form(self.under)
         configs = [row.merged.config for row in self.feasibility.rows]
-        return probabilities(Domain.of(self.declared), without_repeats(self.history), limits, configs)
+        return probabilities(Domain.of(self.declared), without_repeats(self._minimised), limits, configs)
 
     # -- counts and tables --------------------------------------------------------------------------------------
 

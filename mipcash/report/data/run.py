@@ -130,7 +130,7 @@ class Run:
         )
         return cls(result, record, place, name, mode_of(path))
 
-    @property
+    @cached_property
     def evaluated(self) -> list[Trial]:
         """Trials that pictures of evaluations show: with a loss, legal, at full fidelity, and no repeats."""
         history = self.result.history
@@ -146,7 +146,7 @@ class Run:
         """Model of the loss in minimisation form; None: there is no space, or too few evaluations."""
         if self.place is None:
             return None
-        history = [observation(t) for t in self.result.history][-MODELLED:]
+        history = [observation(t) for t in self.result.history[-MODELLED:]]
         return LossModel.of(self.place.domain, history, self.result.objectives.in_minimisation_form(self.result.under))
 
 

@@ -175,13 +175,17 @@ def slice_bounds(found: Sequence[Slice], log: bool) -> tuple[float, float, bool]
 
 def _evaluated(run: Run, best: Trial, label: str, values: Sequence[Value] | None) -> Vector:
     """Return ``Slice.evaluated``; ``values`` are the settings of a list, None for a numerical parameter."""
-    found = list[tuple[float, float]]()
+    found, places = list[tuple[float, float]](), dict[str, list[int]]()
     for trial in run.evaluated:
         if trial.number == best.number or trial.loss is None or not trial.complete or label not in trial.config:
             continue
         value = trial.config[label]
-        alike = [float(value)] if values is None else [k for k, v in enumerate(values) if same_value(v, value)]
-        found += [(place, trial.loss) for place in alike]
+        if values is None:
+            found.append((float(value), trial.loss))
+            continue
+        if (text := repr(value)) not in places:
+            places[text] = [k for k, v in enumerate(values) if same_value(v, value)]
+        found += [(place, trial.loss) for place in places[text]]
     return np.array(found, dtype=float).reshape(-1, 2)
 
 

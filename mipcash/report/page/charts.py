@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -40,24 +41,17 @@ def convergence_chart(curve: Curve, width: float, by_seconds: bool) -> str:
     title = f"time at work ({name})" if by_seconds else "evaluation"
     word = curve.objectives.word
     chart.axes(x, y, title, f"{word} (log scale)" if curve.log else word, whole_x=not by_seconds)
-    kinds: dict[str, list[tuple[float, float, str]]] = {}
-    inside = curve.inside
-    for k in range(len(xs)):
-        kind = "limit" if curve.infeasible[k] else "dot"
-        kind = "estimate" if curve.incomplete[k] else kind
-        tip = _tip(curve, k)
-        if not inside[k]:
-            chart.path(
-                _rim(x(xs[k]), y(curve.rim), curve.objectives.maximised), "off", tip + "\noff the scale", close=True
-            )
-            continue
-        kinds.setdefault(kind, []).append((x(xs[k]), y(curve.loss[k]), tip))
-    for kind, points in kinds.items():
-        chart.dots(points, kind)
-    for k, at in enumerate(fails):
-        chart.cross(x(at), 12, "failed", f"evaluation {int(curve.failed[k])} failed")
+    tip, inside, at, height = partial(_tip, curve), curve.inside, x.all(xs), y.all(curve.loss)
+    for k in np.flatnonzero(~inside).tolist():
+        rim = _rim(at[k], y(curve.rim), curve.objectives.maximised)
+        chart.path(rim, "off", tip(k) + "\noff the scale", close=True)
+    kinds = np.where(curve.incomplete, "estimate", np.where(curve.infeasible, "limit", "dot"))
+    for kind in dict.fromkeys(kinds[inside].tolist()):
+        chart.dots(at, height, np.flatnonzero(inside & (kinds == kind)).tolist(), kind, tip)
+    for k, when in enumerate(fails):
+        chart.cross(x(when), 12, "failed", f"evaluation {int(curve.failed[k])} failed")
     if len(curve.step_y) > 1:
-        chart.steps([x(v) for v in steps], [y(v) for v in curve.step_y], "best")
+        chart.steps(x.all(steps), y.all(curve.step_y), "best")
         found = curve.found
         chart.dot(x(steps[found]), y(curve.step_y[found]), "star", f"best: {number(curve.step_y[found])}", 5.5)
     return chart.svg()
@@ -96,20 +90,9 @@ def against_chart(against: OutputScatter, width: float) -> str:
         f"{against.objectives.word}{' (log scale)' if log_y else ''}",
     )
     chart.axes(x, y, *titles, count=(4, 4))
-    points: dict[str, list[tuple[float, float, str]]] = {"limit": [], "dot": []}
-    for k in range(len(against.value)):
-        kept = (
-            ""
-            if not against.constrained
-            else "\nsatisfies all constraints"
-            if against.feasible[k]
-            else "\nviolates a constraint"
-        )
-        tip = f"trial {against.trial[k]}\n{against.output} {number(against.value[k])}"
-        tip += f"\n{against.objectives.word} {number(against.loss[k])}{kept}"
-        points["dot" if against.feasible[k] else "limit"].append((x(against.value[k]), y(against.loss[k]), tip))
-    for kind, dots in points.items():
-        chart.dots(dots, kind)
+    at, height = x.all(against.value), y.all(against.loss)
+    for kind, rows in (("limit", ~against.feasible), ("dot", against.feasible)):
+        chart.dots(at, height, np.flatnonzero(rows).tolist(), kind, partial(_output_tip, against))
     for steps in against.fronts:
         chart.steps([x(v) for v, _ in steps], [y(l) for _, l in steps], "best thin")
     for bound in () if against.limit is None else (against.limit.low, against.limit.high):
@@ -117,8 +100,14 @@ def against_chart(against: OutputScatter, width: float) -> str:
             chart.line(x(bound), chart.y1, x(bound), chart.y0, "bound")
     if against.best is not None:
         k = against.best
-        chart.dot(x(against.value[k]), y(against.loss[k]), "star", f"best: trial {against.trial[k]}", 5.5)
+        chart.dot(at[k], height[k], "star", f"best: trial {against.trial[k]}", 5.5)
     return chart.svg()
+
+
+def _output_tip(against: OutputScatter, k: int) -> str:
+    kept = "satisfies all constraints" if against.feasible[k] else "violates a constraint"
+    reported = [f"{against.output} {number(against.value[k])}", f"{against.objectives.word} {number(against.loss[k])}"]
+    return "\n".join([f"trial {against.trial[k]}", *reported, *([kept] if against.constrained else [])])
 
 
 def _reach(values: Vector, limit: Limit | None) -> tuple[float, float, bool]:
@@ -141,9 +130,10 @@ def front_chart(pair: FrontPair, width: float) -> str:
     names = [f"{g.output[:30]} ({'less' if g.sign > 0 else 'more'} is better)" for g in pair.objectives]
     chart.axes(x, y, names[0], names[1], count=(4, 5))
     chart.steps([x(a) for a, _ in pair.steps], [y(b) for _, b in pair.steps], "best thin")
+    at, height = x.all(pair.values[:, 0]), y.all(pair.values[:, 1])
     for kind, rows in (("limit", ~pair.feasible), ("dot", pair.feasible & ~pair.on), ("member", pair.on)):
-        dots = [(x(pair.values[k, 0]), y(pair.values[k, 1]), _pair_tip(pair, int(k))) for k in np.flatnonzero(rows)]
-        chart.dots(dots, kind, 4.5 if kind == "member" else 3.5)
+        radius = 4.5 if kind == "member" else 3.5
+        chart.dots(at, height, np.flatnonzero(rows).tolist(), kind, partial(_pair_tip, pair), radius)
     if pair.best is not None:
         a, b = pair.values[pair.best].tolist()
         chart.dot(x(a), y(b), "star", _pair_tip(pair, pair.best) + "\nbalanced", 6)
@@ -178,14 +168,15 @@ def times_chart(solving: Solving, width: float) -> str:
     low = max(low, high * 1e-6, 1e-6)
     x, y = chart.scales((0.5, float(solving.x.max(initial=1.0)) + 0.5), (low / 1.6, high * 1.6), log_y=True)
     chart.axes(x, y, "evaluation", "seconds (log scale)", whole_x=True)
+    at = x.all(solving.x)
     for values, kind, name in ((solving.evaluation, "dot", "evaluation"), (solving.ask, "ask", "suggestion")):
-        points = [
-            (x(a), y(float(v)), f"{name} {int(a)}: {seconds(float(v))}")
-            for a, v in zip(solving.x, values, strict=True)
-            if np.isfinite(v) and v > 0.0
-        ]
-        chart.dots(points, kind, 3.0)
+        rows = np.flatnonzero(np.isfinite(values) & (values > 0.0)).tolist()
+        chart.dots(at, y.all(values), rows, kind, partial(_time_tip, solving, values, name), 3.0)
     return chart.svg()
+
+
+def _time_tip(solving: Solving, values: Vector, name: str, k: int) -> str:
+    return f"{name} {int(solving.x[k])}: {seconds(float(values[k]))}"
 
 
 def gaps_chart(solving: Solving, width: float) -> str:

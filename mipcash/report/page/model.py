@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from mipcash.report.data.effects import Effects, Spread
 from mipcash.report.data.slices import Slice
 from mipcash.report.page.svg import Chart, Scale, number
@@ -123,8 +125,9 @@ def _between(shown: Slice, k: int) -> str:
 
 def _evaluated(chart: Chart, shown: Slice, x: Scale, y: Scale) -> None:
     """Mark the other evaluations within the range of the loss axis."""
-    inside = [(v, l) for v, l in shown.evaluated.tolist() if y.low <= l <= y.high]
-    chart.dots([(x(v), y(l), f"{shown.word} {number(l)}") for v, l in inside], "evaluated", 2.2)
+    values, losses = shown.evaluated.T
+    rows = np.flatnonzero((y.low <= losses) & (losses <= y.high)).tolist()
+    chart.dots(x.all(values), y.all(losses), rows, "evaluated", lambda k: f"{shown.word} {number(losses[k])}", 2.2)
 
 
 def _here(chart: Chart, shown: Slice, at: float, y: Scale) -> None:

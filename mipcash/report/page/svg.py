@@ -7,11 +7,17 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from mipcash.report.data.coordinates import nice
 from mipcash.text import visible
+
+MOST = 400
+"""Number of dots of one kind above which they have no tooltips."""
 
 
 def escaped(text: object, limit: int | None = None) -> str:
@@ -65,14 +71,19 @@ class Scale:
     log: bool = False
 
     def __call__(self, value: float) -> float:
+        return self.all([value])[0]
+
+    def all(self, values: ArrayLike) -> list[float]:
+        """Return the pixels of values, shape (n,)."""
+        v = np.asarray(values, dtype=float)
         if self.log:
-            share = (math.log(max(value, 1e-300)) - math.log(self.low)) / (
+            share = (np.log(np.maximum(v, 1e-300)) - math.log(self.low)) / (
                 math.log(self.high) - math.log(self.low) or 1.0
             )
         else:
             width = self.high / 2 - self.low / 2  # the ends may be 1e300 and -1e300
-            share = (value / 2 - self.low / 2) / width if width else 0.5
-        return self.start + min(1.0, max(0.0, share)) * (self.end - self.start)
+            share = (v / 2 - self.low / 2) / width if width else np.full(v.shape, 0.5)
+        return list((self.start + share.clip(0.0, 1.0) * (self.end - self.start)).tolist())
 
     def ticks(self, count: int) -> list[tuple[float, str]]:
         """Return the pixels and texts of about ``count`` round values."""
@@ -154,13 +165,22 @@ class Chart:
         """Add a dot."""
         self.parts.append(_tipped("circle", f'class="{kind}" cx="{at(x)}" cy="{at(y)}" r="{at(radius)}"', tip))
 
-    def dots(self, points: Sequence[tuple[float, float, str]], kind: str, radius: float = 3.5, most: int = 400) -> None:
-        """Add dots with tooltips; more than ``most`` dots become one path without tooltips."""
-        if len(points) <= most:
-            for x, y, tip in points:
-                self.dot(x, y, kind, tip, radius)
+    def dots(
+        self,
+        xs: Sequence[float],
+        ys: Sequence[float],
+        rows: Iterable[int],
+        kind: str,
+        tip: Callable[[int], str],
+        radius: float = 3.5,
+    ) -> None:
+        """Add dots at some rows of ``xs`` and ``ys``, with tooltips; more than ``MOST`` become one path without tooltips."""
+        chosen = list(rows)
+        if len(chosen) <= MOST:
+            for k in chosen:
+                self.dot(xs[k], ys[k], kind, tip(k), radius)
             return
-        d = "".join(f"M{at(x)} {at(y)}h0" for x, y, _ in points)
+        d = "".join(f"M{at(xs[k])} {at(ys[k])}h0" for k in chosen)
         self.parts.append(f'<path class="{kind} many" d="{d}"/>')
 
     def cross(self, x: float, y: float, kind: str, tip: str = "", size: float = 3.5) -> None:
