@@ -15,7 +15,7 @@ import threading
 import time
 import types
 from collections.abc import Iterator
-from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -187,23 +187,6 @@ def test_finished_evaluations_are_recorded_when_a_run_is_interrupted(space: mc.S
         minimize(evaluate, space, 2, pool, callbacks=interrupted, storage=journal)
     assert sorted(calls) == [0, 1]
     assert [row.status for row in read_journal(journal)[1]] == ["done", "done"]
-
-
-def test_an_evaluation_that_a_scheduler_cancels_is_repeated(space: mc.Space) -> None:
-    class Restarted(Executor):
-        calls = 0
-
-        def submit(self, call: Any, *given: Any, **more: Any) -> Future[Any]:  # type: ignore[override]
-            self.calls += 1
-            future: Future[Any] = Future()
-            if self.calls == 2:
-                future.set_exception(CancelledError())
-            else:
-                future.set_result(call(*given))
-            return future
-
-    result = minimize(tiny.loss, space, 3, Restarted())
-    assert (result.n_done, [t.lost for t in result.history]) == (3, [0, 1, 0])
 
 
 def nowhere_else(monkeypatch: pytest.MonkeyPatch) -> Any:

@@ -225,19 +225,6 @@ def test_probabilities_survive_resuming_and_pickling_and_need_the_space(tmp_path
         result.safe(95)
 
 
-def test_a_configuration_measured_several_times_is_judged_by_the_mean() -> None:
-    space = mc.Space("levels")
-    space.integer("a", 0, 4)
-    with mc.Study(space, seed=0, limits={"m": 1.0}) as study:
-        for m in (0.9, 5.0, 5.0):
-            study.add({"a": 4}, {"loss": 1.0, "m": m})
-        assert study.result.config is None
-        study.add({"a": 0}, {"loss": 4.0, "m": 0.0})
-        assert study.result.config == {"a": 0}
-        study.tell(study.ask(), {"loss": 5.0, "m": 0.0})
-        assert study.result.config == {"a": 0}
-
-
 def test_an_output_that_is_never_returned_is_a_problem_from_the_second_evaluation_on() -> None:
     space = mc.Space("one")
     space.integer("x", 0, 9)

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 import time
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from multiprocessing import get_context
@@ -171,7 +171,7 @@ class KilledWorker(Exception):
     __module__ = "distributed.scheduler"
 
 
-@pytest.mark.parametrize("error", [KilledWorker("evaluate-0"), BrokenExecutor("gone")])
+@pytest.mark.parametrize("error", [KilledWorker("evaluate-0"), BrokenExecutor("gone"), CancelledError()])
 def test_an_executor_that_survives_a_lost_worker_is_used_again(space: mc.Space, error: Exception) -> None:
     class Cluster:
         calls = 0

@@ -308,7 +308,7 @@ def test_the_correction_for_noise_leaves_illegal_losses_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variance", "refused"), [(0.0, False), (0.3, False), (7, False), (-0.5, True), ("wide", True)]
+    ("variance", "refused"), [(0.0, False), (0.3, False), (7, False), (-0.5, True), ("wide", True), (math.nan, True)]
 )
 def test_only_a_finite_number_of_at_least_zero_is_a_variance(variance: Any, refused: bool) -> None:
     space = mc.Space("noisy")

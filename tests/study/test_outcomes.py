@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
 import warnings
 from collections.abc import Callable
@@ -204,13 +203,6 @@ def test_a_further_value_that_cannot_be_kept_is_named_once(space: mc.Space) -> N
     texts = sorted(str(w.message) for w in warned)
     assert [text.split(":")[0] for text in texts] == ["output 'big' is not kept", "output 'seen' is not kept"]
     assert "write it to a file" in texts[0]
-
-
-@pytest.mark.parametrize("given", [-0.01, math.nan, "0.01"])
-def test_a_variance_that_is_none_is_named_once(given: object, space: mc.Space) -> None:
-    with pytest.warns(UserWarning, match="'variance' is no noise variance") as warned:
-        mc.minimize(lambda c: {"loss": 0.5, "variance": given}, space, 3, optimizer=tiny.Sampler(space), progress=False)
-    assert len(warned) == 1
 
 
 def test_a_text_instead_of_the_loss_or_a_requested_output_is_a_failure() -> None:

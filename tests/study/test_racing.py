@@ -302,13 +302,6 @@ def test_settings_out_of_range_are_refused() -> None:
             made(*given.values()) if made is mc.Steps else made(**given)  # type: ignore[operator]
 
 
-def test_pruning_without_steps_is_warned_of() -> None:
-    with pytest.warns(
-        UserWarning, match="pruning= has no effect, since the objective neither yields its steps nor reports"
-    ):
-        mc.minimize(lambda c: c["x"], square(), 6, optimizer="random", pruning=True, progress=False)
-
-
 def test_the_command_line_prunes_and_counts_the_saved_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folded.py").write_text(

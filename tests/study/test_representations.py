@@ -168,13 +168,6 @@ def test_representations_match_the_golden_file() -> None:
     assert text() == GOLDEN.read_text(encoding="utf-8")
 
 
-def test_no_representation_fills_a_page() -> None:
-    for name, said in shown():
-        lines = said.splitlines()
-        assert len(lines) <= 60, name
-        assert all(len(line) <= 260 for line in lines), name
-
-
 def test_pyomo_clones_expressions_and_prints_them_in_its_own_notation() -> None:
     space = small()
     relation = space["n"] + 2 * space["kind"]["a"] <= 4

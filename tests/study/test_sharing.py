@@ -273,14 +273,6 @@ def test_a_larger_budget_of_one_worker_holds_for_all_workers(address: str) -> No
     assert run(study, objective, 4, progress=False).n_done == 7
 
 
-def test_attempts_are_returned_on_closing(address: str) -> None:
-    with counting(address) as a, counting(address) as b:
-        trial = a.ask()
-        a.close()
-        again = b.ask()
-        assert (again.number, again.config, again.attempt, again.lost) == (0, trial.config, 2, 0)
-
-
 def test_another_writer_sees_at_once_that_an_attempt_was_returned(address: str) -> None:
     a, b = counting(address), counting(address)
     left, own = a.ask(), b.ask()
