@@ -67,7 +67,7 @@ class Slot:
         active: id of the variable of a live block that tells whether it is active; None without a block.
         groups: the groups whose levels stand for its value.
         number: id of the variable that has its value; None if there is none.
-        variables: ids of all its variables.
+        off: id -> 0.0 of all its variables, as they are where it is inactive.
     """
 
     label: str
@@ -76,7 +76,7 @@ class Slot:
     active: int | None
     groups: tuple[OneHot, ...]
     number: int | None
-    variables: frozenset[int]
+    off: Mapping[int, float]
 
 
 def slots(declaration: Declaration) -> tuple[Slot, ...]:
@@ -89,7 +89,7 @@ def slots(declaration: Declaration) -> tuple[Slot, ...]:
         variables = {id(v) for g in groups for v in g.variables} | ({number} if number is not None else set())
         active = None if block.component("activity") is None else id(block.on)
         conditions = tuple(declaration.conditions.get(label, ()))
-        found.append(Slot(label, parameter.domain, conditions, active, groups, number, frozenset(variables)))
+        found.append(Slot(label, parameter.domain, conditions, active, groups, number, dict.fromkeys(variables, 0.0)))
     return tuple(found)
 
 
@@ -178,7 +178,7 @@ def _assign_parameters(
         label = slot.label
         doubtful = any(broken & w.ids for w in slot.conditions) if broken else False
         if doubtful and label not in config:
-            broken |= slot.variables
+            broken |= slot.off.keys()
             continue
         active = doubtful or not slot.conditions or all(w.value(assignment) > 0.5 for w in slot.conditions)
         if slot.active is not None:
@@ -192,9 +192,9 @@ def _assign_parameters(
             message = f"parameter {label!r}: {problem}"
         if message is not None:
             problems.append(Violation(label, message))
-            broken |= slot.variables
+            broken |= slot.off.keys()
             continue
-        assignment.update(dict.fromkeys(slot.variables, 0.0))
+        assignment.update(slot.off)
         if not active:
             continue
         value: Any = slot.domain.canonical(config[label])

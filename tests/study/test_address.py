@@ -188,7 +188,7 @@ def test_a_changed_value_in_any_column_of_a_database_is_refused_with_table_and_r
         mc.Study(space, tiny.Counter(space), storage=postgres)
     rows.edit("mipcash_study", "schema", 9)
     with pytest.raises(
-        StorageError, match=r"has journal format 9 and this mipcash .* works with format 1; start a new"
+        StorageError, match=r"has journal format 9 and this mipcash .* works with format 2; start a new"
     ):
         mc.Study(space, tiny.Counter(space), storage=postgres)
 

@@ -35,19 +35,22 @@ MAGIC = b"SQLite format 3\0"
 DIGEST = "digest"
 """Column of every table of trials, evaluations and studies: ``digest_of`` the other columns of its row."""
 
-# repr handles bytes, which mipcash never writes
-_canonical = json.JSONEncoder(sort_keys=True, default=repr).encode
-
 
 class DamageError(StorageError):
     """Raised for content of a storage that mipcash did not write."""
 
 
 def digest_of(columns: Mapping[str, Any]) -> str:
-    """Return the digest of a row: blake2b over the JSON of its columns by name, as the database holds them."""
-    # SQLite returns an integer in a REAL column as a float, and -0.0 as 0.0: all three have one digest.
-    alike = {n: float(v) + 0.0 if isinstance(v, (int, float)) and float(v) == v else v for n, v in columns.items()}
-    return hashlib.blake2b(_canonical(alike).encode(), digest_size=8).hexdigest()
+    """Return the digest of a row: blake2b over its values sorted by column name, in ASCII, as a database returns them."""
+    values = [v if type(v := columns[n]) is str or v is None else _as_stored(v) for n in sorted(columns)]
+    return hashlib.blake2b(ascii(values).encode(), digest_size=8).hexdigest()
+
+
+def _as_stored(value: Any) -> Any:
+    """Return a value of a type that subclasses of it share; an integer as a float, and -0.0 as 0.0, as SQLite returns them."""
+    if isinstance(value, float) or (isinstance(value, int) and float(value) == value):
+        return float(value) + 0.0
+    return str(value) if isinstance(value, str) else value
 
 
 def with_digest(columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,8 +58,8 @@ def with_digest(columns: Mapping[str, Any]) -> dict[str, Any]:
     return {**columns, DIGEST: digest_of(columns)}
 
 
-def without_digest(table: str, key: Sequence[str], row: Mapping[str, Any]) -> dict[str, Any]:
-    """Compare a row that was read with its digest, and return it without the digest.
+def check_digest(table: str, key: Sequence[str], row: dict[str, Any]) -> None:
+    """Compare a row that was read with its digest, which is removed from it.
 
     Args:
         table, key: the table and its key columns, by which a message names the row.
@@ -64,14 +67,11 @@ def without_digest(table: str, key: Sequence[str], row: Mapping[str, Any]) -> di
     Raises:
         DamageError: the digests differ.
     """
-    columns = dict(row)
-    stored = columns.pop(DIGEST)
-    if stored != digest_of(columns):
-        named = ", ".join(f"{name} {shown(columns[name])}" for name in key)
+    if row.pop(DIGEST) != digest_of(row):
+        named = ", ".join(f"{name} {shown(row[name])}" for name in key)
         raise DamageError(
             f"the row of table {table!r} with {named} does not match its digest: a value in it was changed"
         )
-    return columns
 
 
 def check_format(name: object, found: object, cure: str) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mipcash.errors import StorageError
-from mipcash.study.storage.checks import DamageError, named, study_record, trial_row, with_digest, without_digest
+from mipcash.study.storage.checks import DamageError, check_digest, named, study_record, trial_row, with_digest
 from mipcash.study.storage.protocol import EvaluationRow, StudyRecord, TrialRow, UnreachableError
 from mipcash.study.storage.tables import FIELDS, KEYS, REVISION, Tables
 from mipcash.text import storable
@@ -121,11 +121,12 @@ class Rows:
             DamageError: a row was not written by mipcash.
         """
         reported: dict[Any, list[dict[str, Any]]] = {}
-        for columns in self._selected("evaluation", which, **given):
-            with named("an evaluation"):
+        evaluations = self._selected("evaluation", which, **given)
+        with named("an evaluation"):
+            for columns in evaluations:
                 columns["output"] = decoded_name(columns["output"])
-            columns["value"] = math.nan if columns["value"] == NAN else columns["value"]
-            reported.setdefault(columns["trial"], []).append(columns)
+                columns["value"] = math.nan if columns["value"] == NAN else columns["value"]
+                reported.setdefault(columns["trial"], []).append(columns)
         found = []
         for number, columns in enumerate(self._selected("trial", which, **given)):
             revision = columns.pop(REVISION)
@@ -166,7 +167,8 @@ class Rows:
         """
         names, found = self._tables.names[table], []
         for row in self.run(f"{table} {which}", **given):
-            columns = without_digest(self._tables.prefix + table, KEYS[table], dict(zip(names, row, strict=True)))
+            columns = dict(zip(names, row, strict=True))
+            check_digest(self._tables.prefix + table, KEYS[table], columns)
             for name in self._study:
                 columns.pop(name, None)
             found.append(columns)

@@ -26,7 +26,7 @@ from mipcash.optimizers.objectives import Objective, Objectives
 from mipcash.optimizers.outcome import FAILED, LOSS, MISSING, PENDING, PRESENT, Outcome, Output
 from mipcash.study.storage.versions import versions
 
-FORMAT = 1
+FORMAT = 2
 """Number of the journal format. A journal with another number is refused."""
 
 RUNNING = "running"
