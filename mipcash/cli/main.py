@@ -17,28 +17,7 @@ from typing import Annotated
 import typer
 
 from mipcash import __version__
-from mipcash.cli.options import (
-    Confirm,
-    Debug,
-    Direction,
-    EvaluationMemory,
-    EvaluationTimeout,
-    Journal,
-    JournalOptions,
-    Json,
-    Limits,
-    ModelName,
-    MostCost,
-    MostSteps,
-    Objectives,
-    Options,
-    Place,
-    Prune,
-    Quiet,
-    SecondsPerProposal,
-    Timeout,
-    Workers,
-)
+from mipcash.cli import options as opt
 from mipcash.cli.printing import errors, fail, say, show_table
 from mipcash.cli.report import compare, dash, report
 from mipcash.cli.work import work
@@ -74,7 +53,7 @@ def version_or_help(
 @app.command()
 def run(
     context: typer.Context,
-    model: ModelName,
+    model: opt.ModelName,
     budget: Annotated[
         int | None, typer.Option(min=1, help="Evaluations, earlier ones of the journal included.")
     ] = None,
@@ -84,26 +63,26 @@ def run(
         list[str] | None, typer.Option(help="KEY=VALUE for the solver itself; may be repeated.")
     ] = None,
     optimizer: Annotated[str | None, typer.Option(help="The method that proposes configurations.")] = None,
-    direction: Direction = None,
-    objective: Objectives = None,
+    direction: opt.Direction = None,
+    objective: opt.Objectives = None,
     storage: Annotated[
         str | None, typer.Option(help="The journal, or the address of a database; default runs/MODEL-seedS.db.")
     ] = None,
-    timeout: Timeout = None,
-    option: Options = None,
-    limit: Limits = None,
-    cost: MostCost = None,
-    steps: MostSteps = None,
-    workers: Workers = None,
-    seconds_per_proposal: SecondsPerProposal = None,
-    evaluation_timeout: EvaluationTimeout = None,
-    evaluation_memory: EvaluationMemory = None,
-    pruning: Prune = None,
-    confirm: Confirm = None,
+    timeout: opt.Timeout = None,
+    option: opt.Options = None,
+    limit: opt.Limits = None,
+    cost: opt.MostCost = None,
+    steps: opt.MostSteps = None,
+    workers: opt.Workers = None,
+    seconds_per_proposal: opt.SecondsPerProposal = None,
+    evaluation_timeout: opt.EvaluationTimeout = None,
+    evaluation_memory: opt.EvaluationMemory = None,
+    pruning: opt.Prune = None,
+    confirm: opt.Confirm = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Start anew; the journal that is there is renamed.")] = False,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    debug: opt.Debug = False,
 ) -> None:
     """Optimise a model, or resume an earlier run of it."""
     with errors(debug), ExitStack() as stack:
@@ -125,16 +104,16 @@ def run(
             say(visible(f"the journal that was there is {old_path} now"))
         if archive.started(plan.storage):
             old = archive.open_archive(plan.storage)
-            if plan.done(old, loaded, confirm):
+            if plan.done(old, confirm):
                 ending.finished(old, stream)
                 return
-        running.start(loaded, plan, stream)
+        running.start(plan, stream)
 
 
 @app.command()
 def resume(
     context: typer.Context,
-    journal: Journal,
+    journal: opt.Journal,
     budget: Annotated[int | None, typer.Option(min=1, help="Evaluations in all; default: as before.")] = None,
     model: Annotated[
         str | None,
@@ -146,19 +125,19 @@ def resume(
     trust: Annotated[
         list[Path] | None, typer.Option(metavar="FOLDER", help="Files that the journal names may lie here; repeatable.")
     ] = None,
-    option: JournalOptions = None,
-    timeout: Timeout = None,
-    workers: Workers = None,
-    seconds_per_proposal: SecondsPerProposal = None,
-    evaluation_timeout: EvaluationTimeout = None,
-    evaluation_memory: EvaluationMemory = None,
-    pruning: Prune = None,
-    confirm: Confirm = None,
-    cost: MostCost = None,
-    steps: MostSteps = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    option: opt.JournalOptions = None,
+    timeout: opt.Timeout = None,
+    workers: opt.Workers = None,
+    seconds_per_proposal: opt.SecondsPerProposal = None,
+    evaluation_timeout: opt.EvaluationTimeout = None,
+    evaluation_memory: opt.EvaluationMemory = None,
+    pruning: opt.Prune = None,
+    confirm: opt.Confirm = None,
+    cost: opt.MostCost = None,
+    steps: opt.MostSteps = None,
+    as_json: opt.Json = False,
+    quiet: opt.Quiet = False,
+    debug: opt.Debug = False,
 ) -> None:
     """Resume a run that was stopped, killed or given too small a budget."""
     with errors(debug), ExitStack() as stack:
@@ -193,19 +172,19 @@ def resume(
         given = {**typed_options(context.params), "budget": total}
         loaded, given = of_study(record, by_solver, loaded, given)
         plan = Plan.of(loaded, given, journal, options, {}, context.params)
-        if by_number and plan.done(old, loaded, confirm):
+        if by_number and plan.done(old, confirm):
             ending.finished(old, stream)
             return
-        running.start(loaded, plan, stream)
+        running.start(plan, stream)
 
 
 @app.command()
 def show(
-    journal: Place,
+    journal: opt.Place,
     plot: Annotated[Path | None, typer.Option(help="Draw the convergence in this file, .png or .svg.")] = None,
     top: Annotated[int | None, typer.Option(min=1, help="Only the best N trials, best first.")] = None,
     last: Annotated[int, typer.Option(min=1, help="Only the last N trials.")] = 200,
-    debug: Debug = False,
+    debug: opt.Debug = False,
 ) -> None:
     """Show the trials and the best configuration of a run, also while it is running."""
     with errors(debug):
@@ -232,7 +211,7 @@ app.command()(dash)
 
 
 @app.command()
-def models(debug: Debug = False) -> None:
+def models(debug: opt.Debug = False) -> None:
     """List the models that `mipcash run` knows by name."""
     with errors(debug):
         from mipcash.cli import modelfile, result_tables
@@ -241,7 +220,7 @@ def models(debug: Debug = False) -> None:
 
 
 @app.command()
-def solvers(debug: Debug = False) -> None:
+def solvers(debug: opt.Debug = False) -> None:
     """List solvers, with their versions and licences, and whether they are installed."""
     with errors(debug):
         from mipcash.backends.registry import solvers as known
@@ -251,7 +230,7 @@ def solvers(debug: Debug = False) -> None:
 
 
 @app.command()
-def check(model: ModelName, option: Options = None, debug: Debug = False) -> None:
+def check(model: opt.ModelName, option: opt.Options = None, debug: opt.Debug = False) -> None:
     """Show the parameters, rules and program sizes of a model, with a legal configuration or the reason why there is none."""
     with errors(debug):
         from mipcash.cli import modelfile, result_tables

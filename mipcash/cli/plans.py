@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from mipcash.study.records.directions import DirectionGiven, direction_given, ob
 from mipcash.study.records.fingerprint import listing
 from mipcash.study.records.limits import limits_of, stored_limits
 from mipcash.study.records.objective import identity_of
-from mipcash.study.spending import Amount, Budget, Cost, Spending, Steps
+from mipcash.study.spending import Budget, Cost, Spending, Steps
 from mipcash.study.storage.listings import fingerprint
 from mipcash.study.storage.protocol import StudyRecord
 from mipcash.text import one_line, shown
@@ -75,83 +75,42 @@ class Plan:
     """One run: the options of ``mipcash run``, completed by the model's defaults.
 
     Attributes:
+        limits: outcome constraints of the model and of the command line.
         typed: all options of the command by name; None: not given.
-
-    Raises:
-        ModelError: a setting is invalid, or the budget does not pay for the finalists.
     """
 
-    budget: int
+    model: modelfile.Model
+    method: Method
+    execution: Execution
+    budget: Budget
     seed: int
-    solver: str
-    optimizer: str
-    timeout: float | None
-    workers: int
-    seconds_per_proposal: float
-    evaluation_timeout: float | None
-    evaluation_memory: float | None
     pruning: PruningGiven
     confirm: ConfirmGiven
     storage: Path | str
     options: Mapping[str, str]
     limits: Pairs
-    quiet: bool
-    cost: float | None = None
-    steps: int | None = None
-    direction: DirectionGiven = MINIMIZE
-    typed: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name, value in (("solver", self.solver), ("optimizer", self.optimizer)):
-            if not isinstance(value, str):
-                raise ModelError(f"{name} must be a name, got {shown(value)}")
-        try:
-            Budget(self.amount, self.timeout)
-            _ = self.method, self.execution
-            whole_number("seed", self.seed, 0)
-        except (TypeError, ValueError) as error:
-            raise ModelError(str(error)) from None
-        try:
-            confirm_of(self.confirm, self.amount)
-        except ValueError as error:
-            raise ModelError(f"{error}; on the command line --confirm 3, or --confirm 0 for none") from None
-
-    @property
-    def amount(self) -> Amount:
-        """Budget of the run: a cost or a number of steps if one is given, else a number of evaluations."""
-        if self.cost is not None:
-            return Cost(self.cost)
-        return self.budget if self.steps is None else Steps(self.steps)
-
-    @property
-    def method(self) -> Method:
-        """Method that makes the proposals."""
-        return Method(self.optimizer, solver=self.solver, seconds_per_proposal=self.seconds_per_proposal)
-
-    @property
-    def execution(self) -> Execution:
-        """Settings for the evaluations."""
-        limits = (self.evaluation_timeout, self.evaluation_memory)
-        return Execution(self.workers, evaluation_timeout=limits[0], evaluation_memory=limits[1])
+    direction: DirectionGiven
+    typed: Mapping[str, Any]
 
     @property
     def paying(self) -> str:
         """Budget as text for the progress message."""
-        if self.cost is not None:
-            return f"evaluations that cost {self.cost:g}"
-        return f"{self.budget} evaluations" if self.steps is None else f"evaluations of {self.amount}"
+        amount = self.budget.amount
+        if isinstance(amount, Cost):
+            return f"evaluations that cost {amount.amount:g}"
+        return f"evaluations of {amount}" if isinstance(amount, Steps) else f"{amount} evaluations"
 
-    def costs(self, loaded: modelfile.Model) -> dict[str, float]:
+    def costs(self) -> dict[str, float]:
         """Return the costs of a model with one function per output; empty for a single function.
 
         Raises:
-            ModelError: the costs do not match the functions, or the budget is by cost without costs, or too small.
+            ModelError: the model names other costs, or the budget does not pay for the finalists.
         """
         try:
-            costs = costs_by_output(loaded.objective, loaded.costs, self.limits)
-            check_paid(confirm_of(self.confirm, self.amount), Spending.of_budget(self.amount, costs))
+            costs = costs_by_output(self.model.objective, self.model.costs, self.limits)
+            check_paid(confirm_of(self.confirm, self.budget.amount), Spending.of_budget(self.budget.amount, costs))
         except ValueError as error:
-            raise ModelError(f"{loaded.title}: {error}") from error
+            raise ModelError(f"{self.model.title}: {error}") from error
         return costs
 
     @classmethod
@@ -172,58 +131,53 @@ class Plan:
             typed: all options of the command by name; None: not given.
 
         Raises:
-            ModelError: both ``cost`` and ``steps`` are typed, or ``pruning``, ``confirm`` or ``direction`` is invalid.
+            ModelError: a setting is invalid, both ``cost`` and ``steps`` are typed, or the budget does not pay for the finalists.
         """
-        parsed = {name: value for name, value in given.items() if value is not None}
-        chosen = {**STANDARD, **loaded.defaults, **parsed}
+        chosen = {**STANDARD, **loaded.defaults, **{name: value for name, value in given.items() if value is not None}}
         cost, steps = typed["cost"], typed["steps"]
         if cost is not None and steps is not None:
             raise ModelError("a run has one budget: give --cost or --steps")
-        chosen["pruning"], chosen["confirm"] = read_pruning(chosen["pruning"]), read_confirm(chosen["confirm"])
+        for name in ("solver", "optimizer"):
+            if not isinstance(chosen[name], str):
+                raise ModelError(f"{name} must be a name, got {shown(chosen[name])}")
+        pruning, confirm = read_pruning(chosen["pruning"]), read_confirm(chosen["confirm"])
+        both, seconds = together(loaded.limits, limits), chosen["seconds_per_proposal"]
+        most = {name: chosen[name] for name in ("evaluation_timeout", "evaluation_memory")}
         try:
-            objectives = objectives_of(chosen["direction"])
-            check_direction(loaded.objective, objectives)
-            both = together(loaded.limits, limits)
-            check_objectives(objectives, {}, chosen["pruning"], chosen["confirm"], limits_of(both))
-        except ValueError as error:
+            amount = Cost(cost) if cost is not None else chosen["budget"] if steps is None else Steps(steps)
+            budget = Budget(amount, chosen["timeout"])
+            method = Method(chosen["optimizer"], solver=chosen["solver"], seconds_per_proposal=seconds)
+            execution = Execution(chosen["workers"], **most)
+            seed, direction = whole_number("seed", chosen["seed"], 0), chosen["direction"]
+            check_direction(loaded.objective, objectives_of(direction))
+            check_objectives(objectives_of(direction), {}, pruning, confirm, limits_of(both))
+        except (TypeError, ValueError) as error:
             raise ModelError(str(error)) from None
-        path = storage or archive.default_path(loaded.title, chosen["seed"])
-        return cls(
-            **chosen,
-            storage=path,
-            options=options,
-            limits=both,
-            quiet=typed["quiet"],
-            cost=cost,
-            steps=steps,
-            typed=typed,
-        )
+        try:
+            confirm_of(confirm, amount)
+        except ValueError as error:
+            raise ModelError(f"{error}; on the command line --confirm 3, or --confirm 0 for none") from None
+        path = storage or archive.default_path(loaded.title, seed)
+        return cls(loaded, method, execution, budget, seed, pruning, confirm, path, options, both, direction, typed)
 
-    def done(self, old: archive.Archive, loaded: modelfile.Model, confirm: str | None) -> bool:
+    def done(self, old: archive.Archive, confirm: str | None) -> bool:
         """Return True if a journal holds this run, to the end of its budget.
 
         Args:
             confirm: the option ``--confirm`` as typed.
         """
-        by_number = self.cost is None and self.steps is None
-        return by_number and old.finished(self.budget, confirm) and not self.differs(old, loaded)
+        most = self.budget.evaluations
+        return most is not None and old.finished(most, confirm) and not self.differs(old)
 
-    def differs(self, old: archive.Archive, loaded: modelfile.Model) -> bool:
+    def differs(self, old: archive.Archive) -> bool:
         """Return True if a journal belongs to another study or objective. Opening it then gives an error or a warning."""
         record = old.record
-        then = (
-            record.seed,
-            record.solver,
-            record.optimizer,
-            dict(record.options),
-            dict(record.limits),
-            record.objectives.each,
-            record.fingerprint,
-        )
+        then: list[object] = [record.seed, record.solver, record.optimizer, dict(record.options), dict(record.limits)]
+        then += [record.objectives.each, record.fingerprint]
         limits, each = stored_limits(limits_of(self.limits)), objectives_of(self.direction).each
-        space = fingerprint(listing(loaded.space))
-        now = (self.seed, self.solver, self.optimizer, dict(self.options), limits, each, space)
-        evaluated, objective = record.objective, identity_of(loaded.objective)
+        now: list[object] = [self.seed, self.method.solver, self.method.optimizer, dict(self.options), limits]
+        now += [each, fingerprint(listing(self.model.space))]
+        evaluated, objective = record.objective, identity_of(self.model.objective)
         return then != now or (evaluated is not None and objective is not None and evaluated != objective)
 
 

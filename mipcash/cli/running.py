@@ -17,14 +17,13 @@ from mipcash.cli.plans import Plan
 from mipcash.cli.printing import fail, say
 from mipcash.errors import ConfigurationError, DefectError, ModelError, StorageError
 from mipcash.study.minimize import run as run_study
-from mipcash.study.spending import Budget
 from mipcash.study.study import Study
 from mipcash.text import visible
 
 INTERRUPTED = 130
 
 
-def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> None:
+def start(plan: Plan, stream: TextIO | None = None) -> None:
     """Run a plan, and print the result.
 
     Args:
@@ -35,16 +34,17 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
         StorageError: the folder of the journal cannot be made.
         typer.Exit: the run was interrupted, or found no best trial.
     """
-    display = None if stream is None else JsonLines(stream)
+    display, loaded, amount = None if stream is None else JsonLines(stream), plan.model, plan.budget.amount
+    quiet = plan.typed["quiet"]
     if isinstance(plan.storage, Path) and plan.storage.parent == archive.FOLDER:
         try:
             plan.storage.parent.mkdir(exist_ok=True)
         except OSError as error:
             raise StorageError(f"the folder for journals cannot be made: {error}; give --storage FILE") from error
-    if not plan.quiet:
-        with_what = f"{plan.optimizer} and {plan.solver}, seed {plan.seed}"
+    if not quiet:
+        with_what = f"{plan.method.optimizer} and {plan.method.solver}, seed {plan.seed}"
         say(visible(f"{loaded.title}: {plan.paying} with {with_what}"))
-    starts = loaded.starts()[: plan.amount if isinstance(plan.amount, int) else None]
+    starts = loaded.starts()[: amount if isinstance(amount, int) else None]
     try:
         # an objective may change the folder; paths of the user are relative to the current one
         with (
@@ -56,7 +56,7 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
                 seed=plan.seed,
                 storage=plan.storage,
                 limits=plan.limits,
-                costs=plan.costs(loaded),
+                costs=plan.costs(),
                 pruning=plan.pruning,
                 model=loaded.reference,
                 options=plan.options,
@@ -70,10 +70,10 @@ def start(loaded: modelfile.Model, plan: Plan, stream: TextIO | None = None) -> 
             result = run_study(
                 study,
                 loaded.objective,
-                Budget(plan.amount, plan.timeout),
+                plan.budget,
                 execution=plan.execution,
                 confirm=plan.confirm,
-                progress=display or (False if plan.quiet else None),
+                progress=display or (False if quiet else None),
             )
     except KeyboardInterrupt:
         _interrupted(plan, stream)
@@ -98,7 +98,7 @@ def _interrupted(plan: Plan, stream: TextIO | None = None) -> NoReturn:
             write_result(stream, archive.open_archive(plan.storage))
     say("\nstopped; nothing that was evaluated is lost. To go on:\n")
     say(f"    {_resume_command(plan)}\n")
-    if plan.workers > 1:
+    if plan.execution.workers > 1:
         # Python waits for the threads of running evaluations before it exits, which Ctrl-C should cut short. The journal is
         # closed and holds their trials.
         sys.stdout.flush()

@@ -10,23 +10,7 @@ from typing import Annotated
 
 import typer
 
-from mipcash.cli.options import (
-    Confirm,
-    Debug,
-    Direction,
-    EvaluationMemory,
-    EvaluationTimeout,
-    Limits,
-    MostCost,
-    MostSteps,
-    Objectives,
-    Options,
-    Prune,
-    Quiet,
-    SecondsPerProposal,
-    Timeout,
-    Workers,
-)
+from mipcash.cli import options as opt
 from mipcash.cli.printing import errors
 
 
@@ -57,21 +41,21 @@ def work(
         str | None, typer.Option(help="Of a new study; or one of this study that is more than a name.")
     ] = None,
     optimizer: Annotated[str | None, typer.Option(help="Of a new study: the method that proposes.")] = None,
-    direction: Direction = None,
-    objective: Objectives = None,
-    option: Options = None,
-    limit: Limits = None,
-    cost: MostCost = None,
-    steps: MostSteps = None,
-    timeout: Timeout = None,
-    workers: Workers = None,
-    seconds_per_proposal: SecondsPerProposal = None,
-    evaluation_timeout: EvaluationTimeout = None,
-    evaluation_memory: EvaluationMemory = None,
-    pruning: Prune = None,
-    confirm: Confirm = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    direction: opt.Direction = None,
+    objective: opt.Objectives = None,
+    option: opt.Options = None,
+    limit: opt.Limits = None,
+    cost: opt.MostCost = None,
+    steps: opt.MostSteps = None,
+    timeout: opt.Timeout = None,
+    workers: opt.Workers = None,
+    seconds_per_proposal: opt.SecondsPerProposal = None,
+    evaluation_timeout: opt.EvaluationTimeout = None,
+    evaluation_memory: opt.EvaluationMemory = None,
+    pruning: opt.Prune = None,
+    confirm: opt.Confirm = None,
+    quiet: opt.Quiet = False,
+    debug: opt.Debug = False,
 ) -> None:
     """Run one of several workers of a study, on this machine or on any that reaches its database.
 
@@ -97,10 +81,10 @@ def work(
                 loaded = modelfile.load(model, options)
             loaded, given = of_study(record, by_solver, loaded, given)
         plan = Plan.of(loaded, given, address.with_password, options, typed, context.params)
-        if old is not None and plan.done(old, loaded, confirm):
+        if old is not None and plan.done(old, confirm):
             ending.finished(old)
             return
-        running.start(loaded, plan)
+        running.start(plan)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from mipcash.acquisition.feasible_first import WEIGHT, FeasibleFirst, ResidualSa
 from mipcash.deadline import NEVER
 from mipcash.methods.admm.jopt import RoundedSearch
 from mipcash.methods.admm.matern import MaternProcess
-from mipcash.methods.mivabo.blocks import FeatureSizes, MapMaker, evidence_blocks
+from mipcash.methods.mivabo.blocks import BlockMaker, FeatureSizes
 from mipcash.methods.mivabo.evidence import Layout, always_active
 from mipcash.methods.mivabo.functions import WeightSample
 from mipcash.models import artificial
@@ -41,8 +41,8 @@ def drawn(space: mc.Space, seed: int) -> tuple[WeightSample, Domain]:
     program, scale = domain.program, domain.scale
     layout = Layout(len(program.groups), len(scale), always_active(scale))
     theta = layout.prior()[0] + 0.5 * rng.normal(size=len(layout.prior()[0]))
-    maker = MapMaker("fourier", FeatureSizes(fourier=6, per_number=4))
-    blocks = evidence_blocks(program, scale, maker.sizes.product_columns, theta, layout, rng, maker)
+    maker = BlockMaker(program, scale, "fourier", FeatureSizes(fourier=6, per_number=4))
+    blocks = maker.evidence(theta, layout, rng, maker.sizes.product_columns)
     sizes = [(b, 1 if b.cosines is None else b.cosines.size) for b in blocks]
     weights = tuple(rng.normal(size=(len(b.variances), q)) * np.sqrt(b.variances)[:, None] for b, q in sizes)
     return WeightSample(tuple(blocks), weights, 0.0, 1.0, program, len(scale)), domain

@@ -11,15 +11,7 @@ import pytest
 import mipcash as mc
 from mipcash.errors import SpaceError
 from mipcash.methods.mivabo import evidence
-from mipcash.methods.mivabo.blocks import (
-    FeatureSizes,
-    MapMaker,
-    evidence_blocks,
-    known_kind,
-    paper_blocks,
-    quadrature,
-    relevant_pairs,
-)
+from mipcash.methods.mivabo.blocks import BlockMaker, FeatureSizes, quadrature, relevant_pairs
 from mipcash.methods.mivabo.interactions import Interactions
 from mipcash.methods.mivabo.mivabo import LinearSurrogate, MiVaBOSettings
 from mipcash.methods.mivabo.posterior import LinearPosterior, standardisation
@@ -87,14 +79,12 @@ def posterior(space, preset, seed=0, n=14):
     program, scale, z, u, y = observations(space, n)
     rng = np.random.default_rng(seed)
     if preset == "paper":
-        blocks, noise = paper_blocks(program, scale, 1.0, 1.0, rng, MapMaker("fourier", SMALL)), 1.0
+        blocks, noise = BlockMaker(program, scale, "fourier", SMALL).paper(1.0, 1.0, rng), 1.0
     else:
         grams = evidence.Grams.of(program, scale, z, u)
         theta = grams.layout.prior()[0] + 0.3 * rng.normal(size=len(grams.layout.prior()[0]))
         blocks, noise = (
-            evidence_blocks(
-                program, scale, SMALL.product_columns, theta, grams.layout, rng, MapMaker("fourier", SMALL)
-            ),
+            BlockMaker(program, scale, "fourier", SMALL).evidence(theta, grams.layout, rng, SMALL.product_columns),
             0.01,
         )
     return LinearPosterior.fit(blocks, program, points_of(program, z, u), y, noise), z, u, y, noise
@@ -176,8 +166,8 @@ def test_the_features_have_the_kernel_that_was_fitted(name, some):
     theta = grams.layout.prior()[0]
     theta[grams.layout.slices["a"]] += np.random.default_rng(4).normal(size=len(program.groups))
     sizes = FeatureSizes(fourier=6000, per_number=6000, product_columns=10**6)
-    maker, rng = MapMaker("fourier", sizes), np.random.default_rng(0)
-    blocks = evidence_blocks(program, scale, sizes.product_columns, theta, grams.layout, rng, maker, declared)
+    maker, rng = BlockMaker(program, scale, "fourier", sizes, declared), np.random.default_rng(0)
+    blocks = maker.evidence(theta, grams.layout, rng, sizes.product_columns)
     total = sum(((b.left(z) * b.variances) @ b.left(z).T) * (b.right(u) @ b.right(u).T) for b in blocks)
     k, _ = evidence.covariance(theta, grams)
     noise = np.exp(theta[grams.layout.slices["noise"]][0]) + evidence.JITTER
@@ -242,8 +232,6 @@ def test_gradients_and_bounds(made):
     assert np.all(np.abs(made(U)) <= made.amplitude + 1e-12)
 
 
-def test_too_large_grids_and_unknown_feature_maps_are_refused():
+def test_too_large_grids_are_refused():
     with pytest.raises(SpaceError, match=r"8\^6 = 262144 features.*interactions"):
         quadrature(np.arange(6), np.ones(6), 8)
-    with pytest.raises(SpaceError, match="did you mean 'fourier'"):
-        known_kind("fouriers")

@@ -1,6 +1,6 @@
 """ADMM for CASH (Liu et al. 2020; Ram et al. 2020) and JOPT. Read ``admm`` first, then ``state``, ``theta_min`` and ``z_min``.
 
-settings has the papers' values and the rewards, variables the split into z and theta, solvers the sub-solvers (matern),
+settings has the papers' values and the rewards, variables the split into z and theta, matern the process of the sub-solvers,
 augmented the black-box part of the Lagrangian, legal the rules in the subproblems, jopt the joint optimization.
 """
 

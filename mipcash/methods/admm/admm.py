@@ -30,13 +30,12 @@ from typing import ClassVar
 import numpy as np
 
 from mipcash.methods.admm.augmented import Limits, Measured, outputs, unit_of
-from mipcash.methods.admm.legal import LegalChoices, Projection
+from mipcash.methods.admm.legal import Projection
 from mipcash.methods.admm.settings import AdmmSettings, reward
-from mipcash.methods.admm.solvers import THETA_MIN, Z_MIN
 from mipcash.methods.admm.state import ELSEWHERE, THETA, AdmmState, Asked, Z
-from mipcash.methods.admm.theta_min import ThetaProblem
+from mipcash.methods.admm.theta_min import THETA_MIN, ThetaProblem
 from mipcash.methods.admm.variables import Variables
-from mipcash.methods.admm.z_min import ZProblem, one_hot
+from mipcash.methods.admm.z_min import Z_MIN, ZProblem, one_hot
 from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.data import Data
 from mipcash.optimizers.in_time import solver_made
@@ -317,10 +316,10 @@ class _Ask:
             return None
         measured, began = self._measured(), time.perf_counter()
         rows, x, own = self._theta_rows(measured)
-        answer = self.optimizer.theta_min(self._theta_problem(rows, x, measured, own))
+        x, memory = self.optimizer.theta_min(self._theta_problem(rows, x, measured, own))
         self.step.clock.add("theta-min", began, self.domain.deadline)
         began, tried = time.perf_counter(), set[bytes]()
-        for candidate in answer.x:
+        for candidate in x:
             theta = self.state.theta.copy()
             theta[self._active] = candidate
             rounded = self.variables.rounded(theta).tobytes()
@@ -334,7 +333,7 @@ class _Ask:
                 self.step.clock.add("projection", began, self.domain.deadline)
                 number, t = len(self.request.history), self.state.iteration
                 asked = Asked(number, t, THETA, tuple(candidate.tolist()))
-                return self._made(config, self.state.counted(asked, answer.memory))
+                return self._made(config, self.state.counted(asked, memory))
         return None
 
     # -- z-min --------------------------------------------------------------------------------------------------
@@ -351,7 +350,6 @@ class _Ask:
     def _z_step(self) -> Proposal | None:
         """Return an evaluation of z-min, or None if the draws yield nothing new."""
         began, state = time.perf_counter(), self.state
-        oracle = LegalChoices(self.domain, self.variables, self.project, state.theta)
         measured, waiting = self._measured(), self._waiting_here()
         found: Configuration | None = None
         for _ in range(FREE):
@@ -359,12 +357,13 @@ class _Ask:
             problem = ZProblem(
                 sizes=self.variables.sizes, z=self.z[rows], values=self._z_values(measured)[rows],
                 waiting=waiting, counts=self.state.counts, rewards=self.state.rewards,
-                prior=self.settings.prior, oracle=oracle, rng=self.rng, memory=self.state.memory,
+                prior=self.settings.prior, argmax=lambda weights: self.project.argmax(weights, state.theta),
+                rng=self.rng, memory=self.state.memory,
                 deadline=self.domain.deadline, noise=measured.variance[rows],
             )  # fmt: skip
-            pull = self.optimizer.z_min(problem)
-            self.state = replace(self.state, memory=dict(pull.memory))
-            config = self.project(pull.z, state.theta)
+            z, memory = self.optimizer.z_min(problem)
+            self.state = replace(self.state, memory=dict(memory))
+            config = self.project(z, state.theta)
             if config is None:
                 break
             if self._new(config):

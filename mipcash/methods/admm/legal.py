@@ -98,19 +98,7 @@ class Projection:
             held |= {group.start + k: float(k == level) for k in range(group.size)}
         return held
 
-
-class LegalChoices:
-    """The legal choices of a domain.
-
-    Args:
-        project: returns a legal configuration with a choice, None if there is none.
-    """
-
-    def __init__(self, domain: Domain, variables: Variables, project: Projection, theta: Vector) -> None:
-        self.domain, self.variables = domain, variables
-        self.project, self.theta = project, theta
-
-    def argmax(self, weights: Vector) -> Indices:
+    def argmax(self, weights: Vector, theta: Vector) -> Indices:
         """Return the legal z, (Z,), of the largest sum of weights, (K,).
 
         The best level of every choice by itself is returned if that is legal (eq. A38), with the best assignment for an order; else
@@ -120,12 +108,11 @@ class LegalChoices:
             SpaceError: no configuration is legal.
         """
         starts = np.concatenate([[0], np.cumsum(self.variables.sizes)]).astype(np.int64)
-        if self._unconditional:
+        if not any(self.program.groups[g].conditional for g in self.variables.choices):
             apart = self._apart([weights[a:b] for a, b in pairwise(starts)])
-            if self.project(apart, self.theta) is not None:
+            if self(apart, theta) is not None:
                 return apart
-        program = self.domain.program
-        linear = np.zeros(program.n)
+        program, linear = self.program, np.zeros(self.program.n)
         for k, g in enumerate(self.variables.choices):
             linear[program.groups[g].span] = -weights[starts[k] : starts[k + 1]]
         answer = self.domain.minimise(replace(QuadraticForm.zero(program.n), linear=linear), QUESTION)
@@ -142,8 +129,3 @@ class LegalChoices:
             members = [where[g] for g in groups]
             _, z[members] = linear_sum_assignment(np.array([weights[k] for k in members]), maximize=True)
         return z
-
-    @property
-    def _unconditional(self) -> bool:
-        """True if no choice can be inactive."""
-        return not any(self.domain.program.groups[g].conditional for g in self.variables.choices)

@@ -68,7 +68,6 @@ class MaternProcess:
         cls,
         x: Vector,
         values: Vector,
-        *,
         noise: Vector | float = 0.0,
         start: Vector | None = None,
         iterations: int = ITERATIONS,

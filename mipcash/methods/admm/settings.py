@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from mipcash.errors import SpaceError, check_settings
-from mipcash.methods.admm.solvers import THETA_MIN, Z_MIN
+from mipcash.methods.admm.theta_min import THETA_MIN
+from mipcash.methods.admm.z_min import Z_MIN
 from mipcash.program.forms import Vector
 
 RANK = "rank"

@@ -13,7 +13,7 @@ in ``own``, in their order.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from scipy.optimize import minimize
 
 from mipcash.acquisition.acquisition import PLACES, rounded
 from mipcash.acquisition.analytic import LogEI
-from mipcash.deadline import NEVER, Deadline
+from mipcash.deadline import Deadline
 from mipcash.methods.admm.matern import MaternProcess
 from mipcash.program.forms import Indices, Vector
 from mipcash.surrogates.maximum import steady
@@ -52,9 +52,9 @@ class ThetaProblem:
     centre: Vector
     start: Vector
     rng: np.random.Generator
-    memory: Mapping[str, Any] = field(default_factory=dict)
-    deadline: Deadline = NEVER
-    noise: Vector | float = 0.0
+    memory: Mapping[str, Any]
+    deadline: Deadline
+    noise: Vector
 
     @property
     def d(self) -> int:
@@ -70,22 +70,11 @@ class ThetaProblem:
         return self.f + self.penalty(self.x)
 
 
-@dataclass(frozen=True, eq=False)
-class Candidates:
-    """Output of a solver.
+ThetaMin = Callable[[ThetaProblem], tuple[Vector, Mapping[str, Any]]]
+"""A solver of theta-min: points in [0, 1]^d, (c, d), the best first, and its memory for the next ask in this phase, in JSON types.
 
-    Attributes:
-        x: points in [0, 1]^d, the best first, shape (c, d). ADMM evaluates the first whose legal projection is new; if there is
-            none, the phase ends.
-        memory: for its next ask in this phase, in JSON types.
-    """
-
-    x: Vector
-    memory: Mapping[str, Any] = field(default_factory=dict)
-
-
-ThetaMin = Callable[[ThetaProblem], Candidates]
-"""A solver of theta-min: points to evaluate next. It keeps nothing between asks except the memory that it returns."""
+It keeps nothing else. ADMM evaluates the first point whose legal projection is new; if there is none, the phase ends.
+"""
 
 SPARE = 24
 """Random candidates at the end, in case all before them repeat known points."""
@@ -101,14 +90,14 @@ EXACT = 1e-3
 """Noise of pending points at their means, as a share of the noise of an observation."""
 
 
-def random_theta(problem: ThetaProblem) -> Candidates:
+def random_theta(problem: ThetaProblem) -> tuple[Vector, Mapping[str, Any]]:
     """Return uniform points; the remembered theta first (RND of liu2020, appendix 5)."""
     random = problem.rng.random((SPARE, problem.d))
     first = () if len(problem.own) else (problem.start[None],)
-    return Candidates(np.concatenate([*first, random]))
+    return np.concatenate([*first, random]), {}
 
 
-def process_theta(problem: ThetaProblem) -> Candidates:
+def process_theta(problem: ThetaProblem) -> tuple[Vector, Mapping[str, Any]]:
     """Return points by a Gaussian process on f and the expected improvement of F (liu2020, appendix 3, eq. A33 to A37).
 
     The quadratic is known, so it is added to the posterior and not modelled: observations stay valid when b and rho change.
@@ -125,7 +114,7 @@ def process_theta(problem: ThetaProblem) -> Candidates:
     pool = pool[np.argsort(improvement.values(pool), kind="stable")]
     ends = np.array([improvement.descended(x) for x in pool[:STARTS]])
     optima = ends[np.argsort(improvement.values(ends), kind="stable")]
-    return Candidates(np.array([*optima, *pool[:SPARE]]), {"theta": process.theta.tolist()})
+    return np.array([*optima, *pool[:SPARE]]), {"theta": process.theta.tolist()}
 
 
 def _pool(problem: ThetaProblem) -> Vector:
@@ -168,3 +157,7 @@ class _Improvement:
             steady(objective, problem.deadline), x, jac=True, method="L-BFGS-B", bounds=bounds, options=options
         )
         return np.asarray(np.round(np.clip(found.x, 0.0, 1.0), PLACES))
+
+
+THETA_MIN: Mapping[str, ThetaMin] = {"gp": process_theta, "random": random_theta}
+"""Values of ``AdmmSettings.theta_min``."""

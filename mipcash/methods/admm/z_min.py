@@ -10,19 +10,35 @@ Notation
 Every choice comes from ``argmax``: the z of the largest sum of weights that some legal configuration has, by a MILP over all rules
 (eq. A38 with rules and with the permutation constraints of orders). ADMM completes it with theta and projects that onto the legal
 points with z fixed.
+
+z-min by Bayesian optimization over one-hot choices is (BO,BO) of the papers (liu2020, appendices 3 and 14). It uses a Gaussian
+process with a Matern-5/2 kernel and a length-scale per arm, and the expected improvement. The expected improvement is not a sum of
+weights, so it is compared over legal choices: those of random weights, and neighbours of the best.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mipcash.deadline import NEVER, Deadline
-from mipcash.methods.admm.legal import LegalChoices
+from mipcash.acquisition.acquisition import rounded
+from mipcash.acquisition.analytic import LogEI
+from mipcash.deadline import Deadline
+from mipcash.methods.admm.matern import MaternProcess
 from mipcash.program.forms import Indices, Vector
+
+LEAST = 3
+"""Choices that are drawn before the first model."""
+DRAWN, NEAR, BEST = 24, 24, 2
+"""Legal choices that are compared: random ones, and neighbours of the best."""
+HELD = 10.0
+"""Weight of the levels of a neighbour beside random weights of at most 1: as many of them are kept as the rules allow."""
+ITERATIONS = 15
+FIT = 0.5
+"""Share of the time that the fit may take."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +52,7 @@ class ZProblem:
         waiting: choices under evaluation, shape (p, Z).
         counts, rewards: n_j and r_j, shape (K,).
         prior: alpha_0 = delta_0 of the bandit.
-        oracle: the legal choices.
+        argmax: the legal choice, (Z,), of the largest sum of weights, (K,).
         rng: the only source of randomness.
         memory: returned by the solver at its last ask of this phase, in JSON types; {} at the first.
         deadline: when the solver must finish.
@@ -51,11 +67,11 @@ class ZProblem:
     counts: Vector
     rewards: Vector
     prior: float
-    oracle: LegalChoices
+    argmax: Callable[[Vector], Indices]
     rng: np.random.Generator
-    memory: Mapping[str, Any] = field(default_factory=dict)
-    deadline: Deadline = NEVER
-    noise: Vector | float = 0.0
+    memory: Mapping[str, Any]
+    deadline: Deadline
+    noise: Vector
 
     @property
     def arms(self) -> int:
@@ -79,24 +95,15 @@ def one_hot(sizes: Indices, z: Indices) -> Vector:
     return made
 
 
-@dataclass(frozen=True, eq=False)
-class Pull:
-    """Output of a solver.
+Memory = Mapping[str, Any]
+ZMin = Callable[[ZProblem], tuple[Indices, Memory]]
+"""A solver of z-min: a legal choice, and its memory for the next ask in this phase, in JSON types. It keeps nothing else.
 
-    Attributes:
-        z: a legal choice, (Z,). A choice of known value counts as a pull without an evaluation.
-        memory: for its next ask in this phase, in JSON types.
-    """
-
-    z: Indices
-    memory: Mapping[str, Any] = field(default_factory=dict)
+A choice of known value counts as a pull without an evaluation.
+"""
 
 
-ZMin = Callable[[ZProblem], Pull]
-"""A solver of z-min: the choice to evaluate next. It keeps nothing between asks except the memory that it returns."""
-
-
-def bandit(problem: ZProblem) -> Pull:
+def bandit(problem: ZProblem) -> tuple[Indices, Memory]:
     """Return a choice by Thompson sampling of a combinatorial bandit with probabilistic rewards.
 
     liu2020, Algorithm A1, lines 4 to 8. The counts, lines 9 to 14, are in the state of ADMM
@@ -104,9 +111,46 @@ def bandit(problem: ZProblem) -> Pull:
     """
     alpha = problem.prior + problem.rewards
     delta = problem.prior + problem.counts - problem.rewards
-    return Pull(problem.oracle.argmax(problem.rng.beta(alpha, delta)))
+    return problem.argmax(problem.rng.beta(alpha, delta)), {}
 
 
-def random_choice(problem: ZProblem) -> Pull:
+def random_choice(problem: ZProblem) -> tuple[Indices, Memory]:
     """Return the legal choice of the largest sum of uniform weights (the random z-min of liu2020, appendix 5)."""
-    return Pull(problem.oracle.argmax(problem.rng.random(problem.arms)))
+    return problem.argmax(problem.rng.random(problem.arms)), {}
+
+
+def one_hot_bo(problem: ZProblem) -> tuple[Indices, Memory]:
+    """Return the choice of the largest expected improvement, (BO,BO) of the papers."""
+    rng = problem.rng
+    if len(problem.z) < LEAST:
+        return random_choice(problem)
+    known = problem.memory.get("theta")
+    start, limits = None if known is None else np.array(known, dtype=float), (ITERATIONS, problem.deadline.share(FIT))
+    process = MaternProcess.fit(problem.one_hot(problem.z), problem.values, problem.noise, start, *limits)
+    memory = {"theta": [round(t, 6) for t in process.theta.tolist()]}
+    pool = _pool(problem)
+    if not len(pool):
+        return problem.argmax(rng.random(problem.arms)), memory
+    log_ei = LogEI(float(process.predict(process.x)[0].min()))
+    believed = process.given(problem.one_hot(problem.waiting)) if len(problem.waiting) else process
+    values = rounded(log_ei(*believed.predict(problem.one_hot(pool))))
+    return pool[int(np.argmin(values))], memory
+
+
+def _pool(problem: ZProblem) -> Indices:
+    """Return new legal choices: (c, Z)."""
+    rng = problem.rng
+    weights = [rng.random(problem.arms) for _ in range(DRAWN)]
+    several = np.flatnonzero(problem.sizes > 1)
+    ranked = problem.z[np.argsort(problem.values, kind="stable")[:BEST]]
+    for k in range(NEAR if len(several) else 0):
+        near = ranked[k % len(ranked)].copy()
+        group = int(rng.choice(several))
+        near[group] = (near[group] + rng.integers(1, problem.sizes[group])) % problem.sizes[group]
+        weights.append(HELD * problem.one_hot(near[None])[0] + rng.random(problem.arms))
+    found = {tuple(z.tolist()): z for z in map(problem.argmax, weights) if not problem.tried(z)}
+    return np.array(list(found.values()), dtype=np.int64).reshape(len(found), len(problem.sizes))
+
+
+Z_MIN: Mapping[str, ZMin] = {"bandit": bandit, "gp": one_hot_bo, "random": random_choice}
+"""Values of ``AdmmSettings.z_min``."""

@@ -23,7 +23,6 @@ each keep the features few (additive kernels, Sec. 3.1 of Mutny and Krause).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -31,14 +30,13 @@ import numpy as np
 
 from mipcash.errors import SpaceError, check_settings
 from mipcash.methods.mivabo.discrete_features import DiscreteFeatures
-from mipcash.methods.mivabo.evidence import Layout, Shared, shared
+from mipcash.methods.mivabo.evidence import Layout, shared
 from mipcash.methods.mivabo.functions import Block
 from mipcash.methods.mivabo.interactions import Interactions, Pair
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.unit_scale import UnitScale, resolved
 from mipcash.surrogates.cosines import CosineFeatures
-from mipcash.text import did_you_mean
 
 LARGEST = 4096
 """Maximum number of features of one grid; beyond it, the posterior costs far more than with random features."""
@@ -46,17 +44,6 @@ LARGEST = 4096
 
 FEATURES = ("fourier", "quadrature")
 """Kinds of features of the numerical parameters."""
-
-
-def known_kind(kind: str) -> str:
-    """Return the kind of features if there is one of this name.
-
-    Raises:
-        SpaceError: there is none.
-    """
-    if kind not in FEATURES:
-        raise SpaceError(f"there are no features {kind!r}; {did_you_mean(kind, FEATURES, 'there are')}")
-    return kind
 
 
 def grid_size(dims: int, nodes: int, largest: int = LARGEST) -> int:
@@ -120,16 +107,20 @@ class FeatureSizes:
 
 
 @dataclass(frozen=True)
-class MapMaker:
-    """Makes phi_c of one kind.
+class BlockMaker:
+    """Makes the blocks of a model, and their features phi_c of one kind.
 
     Attributes:
-        kind: ``fourier`` or ``quadrature``.
+        kind: one of FEATURES.
         sizes: numbers of features.
+        declared: the pairs that may interact; None: all.
     """
 
+    program: BinaryProgram
+    scale: UnitScale
     kind: str
     sizes: FeatureSizes
+    declared: Interactions | None = None
 
     def joint(self, dims: Indices, length: Vector, rng: np.random.Generator) -> CosineFeatures:
         """Return features of the kernel over several numerical parameters at once."""
@@ -137,13 +128,13 @@ class MapMaker:
             return quadrature(dims, length, self._nodes(len(dims)))
         return CosineFeatures.fourier(dims, length, self.sizes.fourier, rng)
 
-    def check(self, parts: Iterable[Shared]) -> None:
+    def check(self, joint: Indices) -> None:
         """Check the sizes of joint features before any are made.
 
         Raises:
-            SpaceError: a grid of quadrature nodes is too large.
+            SpaceError: a grid would have more features than LARGEST.
         """
-        for part in parts if self.kind == "quadrature" else ():
+        for part in shared(len(self.program.groups), joint, self.declared) if self.kind == "quadrature" else ():
             grid_size(len(part.dims), self._nodes(len(part.dims)))
 
     def _nodes(self, dims: int) -> int:
@@ -156,94 +147,72 @@ class MapMaker:
             return quadrature(np.array([d]), np.array([length]), self.sizes.per_number)
         return CosineFeatures.fourier(np.array([d]), np.array([length]), self.sizes.per_number, rng)
 
-
-def paper_blocks(
-    program: BinaryProgram,
-    scale: UnitScale,
-    alpha: float,
-    sigma: float,
-    rng: np.random.Generator,
-    maker: MapMaker,
-    declared: Interactions | None = None,
-) -> list[Block]:
-    """Return bits, all pairs, all mixed products; prior precision alpha, bandwidth sigma (daxberger2019, Secs. 3.1 and 4)."""
-    pairs = list(combinations(range(len(program.groups)), 2)) if declared is None else sorted(declared.groups)
-    discrete = DiscreteFeatures.bits(program, pairs)
-    variances = np.full(discrete.size, 1.0 / alpha)
-    blocks = [Block(discrete, None, variances)]
-    if not len(scale):
-        return blocks
-    dims = np.arange(len(scale))
-    length = np.full(len(scale), sigma)
-    if declared is None:
-        # phi_c and phi_m together: the constant of phi_d makes phi_c, its other features make phi_m
-        blocks.append(Block(discrete, maker.joint(dims, length, rng), variances))
-        return blocks
-    linear = DiscreteFeatures.bits(program, ())
-    mixed = np.full(linear.size, 1.0 / alpha)
-    return blocks + _declared_blocks(linear, 1.0 / alpha, mixed, dims, length, declared, maker, rng)
-
-
-def evidence_blocks(
-    program: BinaryProgram,
-    scale: UnitScale,
-    product_columns: int,
-    theta: Vector,
-    layout: Layout,
-    rng: np.random.Generator,
-    maker: MapMaker,
-    declared: Interactions | None = None,
-) -> list[Block]:
-    """Return the model whose kernel ``mipcash.methods.mivabo.evidence`` fits, with its most relevant pairs.
-
-    A numerical parameter with conditions has its own kernel and no products, declared or not. In a form at fixed numerical values
-    its value stays while levels change, so a product with a group would not vanish where the numerical parameter is inactive.
-    """
-    at, p = layout.slices, np.exp(theta)
-    a, b, m, l = p[at["a"]], p[at["b"]], p[at["m"]], p[at["l"]]
-    s1, s2, sc, sm = (float(p[at[name]][0]) for name in ("s1", "s2", "sc", "sm"))
-    n_groups, n_numbers = layout.n_groups, layout.n_numbers
-    c1 = s1 / max(1, n_groups + n_numbers)
-    c2 = 2.0 * s2 / max(1, n_groups * (n_groups - 1))
-    pairs = relevant_pairs(program, a, product_columns, None if declared is None else declared.groups)
-    discrete = DiscreteFeatures.one_hot(program, pairs)
-    products = [np.full(rows.stop - rows.start, c2 * (a[g] * a[h])) for g, h, rows in discrete.pair_rows()]
-    variances = np.concatenate([[1.0], c1 * _per_feature(discrete, a), *products])
-    blocks = [Block(discrete, None, variances)]
-    if len(layout.joint):
-        linear = DiscreteFeatures.one_hot(program, ())
-        mixed = np.concatenate([[sc], sm / max(1, n_groups) * _per_feature(linear, a)])
+    def paper(self, alpha: float, sigma: float, rng: np.random.Generator) -> list[Block]:
+        """Return bits, all pairs, all mixed products; prior precision alpha, bandwidth sigma (daxberger2019, Secs. 3.1 and 4)."""
+        program, declared, numbers = self.program, self.declared, len(self.scale)
+        pairs = list(combinations(range(len(program.groups)), 2)) if declared is None else sorted(declared.groups)
+        discrete = DiscreteFeatures.bits(program, pairs)
+        variances, dims, length = np.full(discrete.size, 1.0 / alpha), np.arange(numbers), np.full(numbers, sigma)
+        blocks = [Block(discrete, None, variances)]
+        if not numbers:
+            return blocks
         if declared is None:
-            blocks.append(Block(linear, maker.joint(layout.joint, l, rng), mixed))
-        else:
-            blocks += _declared_blocks(linear, sc, mixed, layout.joint, l, declared, maker, rng)
-    for j, conditions in enumerate(scale.conditions):
-        blocks.append(Block(resolved(conditions), maker.own(j, float(m[j]), rng), np.array([c1 * b[j]])))
-    return blocks
+            # phi_c and phi_m together: the constant of phi_d makes phi_c, its other features make phi_m
+            return [*blocks, Block(discrete, self.joint(dims, length, rng), variances)]
+        linear = DiscreteFeatures.bits(program, ())
+        mixed = np.full(linear.size, 1.0 / alpha)
+        return blocks + self._declared(declared, linear, 1.0 / alpha, mixed, dims, length, rng)
 
+    def evidence(self, theta: Vector, layout: Layout, rng: np.random.Generator, product_columns: int) -> list[Block]:
+        """Return the model whose kernel ``mipcash.methods.mivabo.evidence`` fits, with its most relevant pairs.
 
-def _declared_blocks(
-    linear: DiscreteFeatures,
-    constant: float,
-    mixed: Vector,
-    dims: Indices,
-    length: Vector,
-    declared: Interactions,
-    maker: MapMaker,
-    rng: np.random.Generator,
-) -> list[Block]:
-    """Return phi_c over the components of numerical parameters, and phi_m for each that a group interacts with."""
-    blocks = []
-    for part in shared(len(linear.spans), dims, declared):
-        made = maker.joint(dims[part.dims], length[part.dims], rng)
-        if not part.groups.any():
-            blocks.append(Block((), made, np.array([constant * part.constant])))
-            continue
-        allowed = np.concatenate([[0.0], _per_feature(linear, part.groups)])
-        # products within a group (bits) belong to it
-        inside = [np.full(rows.stop - rows.start, part.groups[g]) for g, _, rows in linear.pair_rows()]
-        blocks.append(Block(linear, made, mixed * np.concatenate([allowed, *inside])))
-    return blocks
+        A numerical parameter with conditions has its own kernel and no products, declared or not. In a form at fixed numerical
+        values its value stays while levels change, so a product with a group would not vanish where the numerical parameter is
+        inactive.
+        """
+        at, p, declared, program = layout.slices, np.exp(theta), self.declared, self.program
+        a, b, m, l = p[at["a"]], p[at["b"]], p[at["m"]], p[at["l"]]
+        s1, s2, sc, sm = (float(p[at[name]][0]) for name in ("s1", "s2", "sc", "sm"))
+        n_groups, n_numbers = layout.n_groups, layout.n_numbers
+        c1 = s1 / max(1, n_groups + n_numbers)
+        c2 = 2.0 * s2 / max(1, n_groups * (n_groups - 1))
+        pairs = relevant_pairs(program, a, product_columns, None if declared is None else declared.groups)
+        discrete = DiscreteFeatures.one_hot(program, pairs)
+        products = [np.full(rows.stop - rows.start, c2 * (a[g] * a[h])) for g, h, rows in discrete.pair_rows()]
+        blocks = [Block(discrete, None, np.concatenate([[1.0], c1 * _per_feature(discrete, a), *products]))]
+        if len(layout.joint):
+            linear = DiscreteFeatures.one_hot(program, ())
+            mixed = np.concatenate([[sc], sm / max(1, n_groups) * _per_feature(linear, a)])
+            if declared is None:
+                blocks.append(Block(linear, self.joint(layout.joint, l, rng), mixed))
+            else:
+                blocks += self._declared(declared, linear, sc, mixed, layout.joint, l, rng)
+        for j, conditions in enumerate(self.scale.conditions):
+            blocks.append(Block(resolved(conditions), self.own(j, float(m[j]), rng), np.array([c1 * b[j]])))
+        return blocks
+
+    def _declared(
+        self,
+        declared: Interactions,
+        linear: DiscreteFeatures,
+        constant: float,
+        mixed: Vector,
+        dims: Indices,
+        length: Vector,
+        rng: np.random.Generator,
+    ) -> list[Block]:
+        """Return phi_c over the components of numerical parameters, and phi_m for each that a group interacts with."""
+        blocks = []
+        for part in shared(len(linear.spans), dims, declared):
+            made = self.joint(dims[part.dims], length[part.dims], rng)
+            if not part.groups.any():
+                blocks.append(Block((), made, np.array([constant * part.constant])))
+                continue
+            allowed = np.concatenate([[0.0], _per_feature(linear, part.groups)])
+            # products within a group (bits) belong to it
+            inside = [np.full(rows.stop - rows.start, part.groups[g]) for g, _, rows in linear.pair_rows()]
+            blocks.append(Block(linear, made, mixed * np.concatenate([allowed, *inside])))
+        return blocks
 
 
 def _per_feature(discrete: DiscreteFeatures, per_group: Vector) -> Vector:

@@ -22,8 +22,8 @@ from mipcash.backends.task import Answer
 from mipcash.deadline import NEVER, Deadline
 from mipcash.errors import check_settings
 from mipcash.methods.mivabo import evidence
-from mipcash.methods.mivabo.blocks import FeatureSizes, MapMaker, evidence_blocks, known_kind, paper_blocks
-from mipcash.methods.mivabo.evidence import always_active, shared
+from mipcash.methods.mivabo.blocks import FEATURES, BlockMaker, FeatureSizes
+from mipcash.methods.mivabo.evidence import always_active
 from mipcash.methods.mivabo.functions import WeightSample
 from mipcash.methods.mivabo.interactions import Interactions, named, resolve
 from mipcash.methods.mivabo.posterior import LinearPosterior
@@ -110,8 +110,8 @@ class MiVaBOSettings:
         check_settings(
             self, above_0=("alpha", "beta", "sigma"), n_initial=1, starts=1, inflation=0, refit=1, tolerance=0
         )
-        check_settings(self, choices={"preset": ("evidence", "paper"), "prior": ("gaussian", *PRIORS)})
-        known_kind(self.features)
+        check_settings(self, choices={"preset": ("evidence", "paper"), "features": FEATURES})
+        check_settings(self, choices={"prior": ("gaussian", *PRIORS)})
         if self.prior != "gaussian":
             _ = self.inference  # refused here
         if self.interactions is not None:
@@ -168,10 +168,10 @@ class LinearSurrogate:
         settings, declared = self.settings, self.declared
         shift, width = standardisation(values)
         v = np.asarray(noise) / width**2 if np.any(noise) else 0.0
-        maker, after = MapMaker(settings.features, settings.sizes), dict(state)
+        maker, after = BlockMaker(self.program, self.scale, settings.features, settings.sizes, declared), dict(state)
         if settings.preset == "paper":
             fitted_noise = 1.0 / settings.beta
-            blocks = paper_blocks(self.program, self.scale, settings.alpha, settings.sigma, rng, maker, declared)
+            blocks = maker.paper(settings.alpha, settings.sigma, rng)
         else:
             grams = evidence.Grams.of(self.program, self.scale, points.one_hot(self.program), points.units, declared)
             starts = [np.array(state["theta"])] if "theta" in state else []
@@ -179,7 +179,7 @@ class LinearSurrogate:
             after = {"theta": theta.tolist()}
             fitted_noise = float(np.exp(theta[grams.layout.slices["noise"]][0]))
             columns = settings.sizes.product_columns * (1 if settings.prior == "gaussian" else WIDER)
-            blocks = evidence_blocks(self.program, self.scale, columns, theta, grams.layout, rng, maker, declared)
+            blocks = maker.evidence(theta, grams.layout, rng, columns)
         posterior = LinearPosterior.fit(blocks, self.program, points, values, fitted_noise, v)
         if settings.prior == "gaussian":
             return posterior, after
@@ -199,7 +199,7 @@ class MiVaBO(ModelBased):
         resolved = resolve(domain.declaration, self.program, self.scale, self.settings.interactions)
         declared = None if self.settings.interactions is None else resolved
         joint = np.arange(len(self.scale)) if self.settings.preset == "paper" else always_active(self.scale)
-        MapMaker(self.settings.features, self.settings.sizes).check(shared(len(self.program.groups), joint, declared))
+        BlockMaker(self.program, self.scale, self.settings.features, self.settings.sizes, declared).check(joint)
         self.surrogate = LinearSurrogate(self.program, self.scale, self.settings, declared)
 
     @property

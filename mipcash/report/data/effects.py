@@ -17,18 +17,19 @@ drawn function, so that the quartiles and the 90 % interval express the uncertai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import combinations, product
 
 import numpy as np
 
-from mipcash.optimizers.loss_model import Functions, LossModel
+from mipcash.optimizers.loss_model import Functions
 from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from mipcash.report.data.box import effective, latent_of
 from mipcash.report.data.run import Run
 from mipcash.report.data.settings import Setting, Variable
-from mipcash.space.bounds import Extent
 from mipcash.space.domain import Domain
 
 FUNCTIONS = 60
@@ -102,38 +103,41 @@ def effects(run: Run, seed: int = 0) -> Effects | None:
     model, place = run.model, run.place
     if model is None or place is None:
         return None
-    rng, domain = np.random.default_rng(seed), place.domain
-    base = _background(domain, place.box.latent[place.box.legal], model, rng)
-    labels = [l for l in domain.declaration.parameters if l in place.extents]
-    made = (Variable.of(domain, l, VALUES, place.extents[l], rng) for l in labels)
-    variables = [v for v in made if v is not None and len(v.settings) > 1]
+    rng, domain, extents = np.random.default_rng(seed), place.domain, place.extents
+    base = place.box.latent[place.box.legal][:BACKGROUND]
+    if len(base) < FEWEST:  # few draws of the box are legal
+        kept = rng.permutation(len(model.points))[: BACKGROUND - len(base)]
+        base = Points.joined(base, latent_of(domain, model.points[kept], rng))
+
+    def varied(labels: Iterable[str], count: int) -> list[Variable]:
+        made = [Variable.of(domain, label, count, extents[label], rng) for label in labels]
+        return [v for v in made if v is not None and len(v.settings) > 1]
+
+    variables = varied([l for l in domain.declaration.parameters if l in extents], VALUES)
     functions = model.functions(effective(domain, base), FUNCTIONS, rng)
     values = functions(effective(domain, base))
-    thin = max(8, min(len(base), POINTS // max(1, VALUES * len(variables))))
-    tables = [_table(domain, base[:thin], values[:, :thin], functions, [s.at for s in v.settings]) for v in variables]
+    n = max(8, min(len(base), POINTS // max(1, VALUES * len(variables))))
+    tables = [_table(domain, base[:n], values[:, :n], functions, [(s,) for s in v.settings]) for v in variables]
     spread = np.array([values.var(axis=1), *(t.var(axis=(1, 2)) for t in tables)])
-    total = np.maximum(spread.max(axis=0), SMALL)
-    found = [_importance(v, table, total) for v, table in zip(variables, tables, strict=True)]
-    order = np.argsort([-p.whole.middle for p in found], kind="stable")
-    first = [variables[k] for k in order[:PAIRED]]
-    pairs = _pairs(domain, first, base, total, functions, place.extents, rng)
-    return Effects(tuple(found[k] for k in order), tuple(pairs))
-
-
-def _background(domain: Domain, drawn: Points, model: LossModel, rng: np.random.Generator) -> Points:
-    """Return legal configurations with inactive parameters filled in.
-
-    Evaluated configurations are added if few draws of the box are legal.
-    """
-    base = drawn[:BACKGROUND]
-    if len(base) >= FEWEST:
-        return base
-    kept = rng.permutation(len(model.points))[: BACKGROUND - len(base)]
-    return Points.joined(base, latent_of(domain, model.points[kept], rng))
+    total, found = np.maximum(spread.max(axis=0), SMALL), list[Importance]()
+    for v, table in zip(variables, tables, strict=True):
+        alone, whole = table.mean(axis=1).var(axis=1) / total, table.var(axis=2).mean(axis=1) / total
+        found.append(Importance(v.label, Spread.of(alone), Spread.of(whole)))
+    found.sort(key=lambda p: -p.whole.middle)
+    both, pairs = list(combinations(varied([p.label for p in found[:PAIRED]], PAIR_VALUES), 2)), list[Pair]()
+    n = max(8, min(len(base), PAIR_POINTS // max(1, len(both) * PAIR_VALUES**2)))
+    for a, b in both:
+        moves = list(product(a.settings, b.settings))
+        table = _table(domain, base[:n], values[:, :n], functions, moves).mean(axis=1)
+        table = table.reshape(len(total), len(a.settings), len(b.settings))
+        rows, columns = table.mean(axis=2, keepdims=True), table.mean(axis=1, keepdims=True)
+        inner = table - rows - columns + table.mean(axis=(1, 2), keepdims=True)
+        pairs.append(Pair(a.label, b.label, Spread.of((inner**2).mean(axis=(1, 2)) / total)))
+    return Effects(tuple(found), tuple(sorted(pairs, key=lambda p: -p.share.middle)))
 
 
 def _table(
-    domain: Domain, base: Points, values: Vector, functions: Functions, moves: Sequence[Callable[[Points], Points]]
+    domain: Domain, base: Points, values: Vector, functions: Functions, moves: Sequence[Sequence[Setting]]
 ) -> Vector:
     """Return f at the background after each move: (S, N, moves). Only changed points are evaluated."""
     before = effective(domain, base)
@@ -142,7 +146,7 @@ def _table(
     shown = np.where(active, before.units, 0.5)
     moved, where = [], []
     for k, move in enumerate(moves):
-        after = effective(domain, move(base))
+        after = effective(domain, reduce(lambda points, setting: setting.at(points), move, base))
         on = domain.scale.active_at(domain.program, after.levels) > 0
         changed = (after.levels != before.levels).any(axis=1) | (np.where(on, after.units, 0.5) != shown).any(axis=1)
         rows = np.flatnonzero(changed)
@@ -153,37 +157,3 @@ def _table(
         rows, at = np.array(where, dtype=np.int64).T
         table[:, rows, at] = found
     return table
-
-
-def _importance(variable: Variable, table: Vector, total: Vector) -> Importance:
-    alone, whole = table.mean(axis=1).var(axis=1) / total, table.var(axis=2).mean(axis=1) / total
-    return Importance(variable.label, Spread.of(alone), Spread.of(whole))
-
-
-def _pairs(
-    domain: Domain,
-    first: Sequence[Variable],
-    base: Points,
-    total: Vector,
-    functions: Functions,
-    extents: Mapping[str, Extent],
-    rng: np.random.Generator,
-) -> list[Pair]:
-    made = [Variable.of(domain, v.label, PAIR_VALUES, extents[v.label], rng) for v in first]
-    variables = [v for v in made if v is not None]
-    count = len(variables) * (len(variables) - 1) // 2
-    thin = base[: max(8, min(len(base), PAIR_POINTS // max(1, count * PAIR_VALUES**2)))]
-    values, found = functions(effective(domain, thin)), []
-    for i, a in enumerate(variables):
-        for b in variables[i + 1 :]:
-            moves = [_both(s, t) for s in a.settings for t in b.settings]
-            table = _table(domain, thin, values, functions, moves).mean(axis=1)
-            table = table.reshape(len(total), len(a.settings), len(b.settings))
-            rows, columns = table.mean(axis=2, keepdims=True), table.mean(axis=1, keepdims=True)
-            inner = table - rows - columns + table.mean(axis=(1, 2), keepdims=True)
-            found.append(Pair(a.label, b.label, Spread.of((inner**2).mean(axis=(1, 2)) / total)))
-    return sorted(found, key=lambda p: -p.share.middle)
-
-
-def _both(s: Setting, t: Setting) -> Callable[[Points], Points]:
-    return lambda points: t.at(s.at(points))
