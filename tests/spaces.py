@@ -1,8 +1,21 @@
-"""Small spaces that several tests share; each function declares a fresh one."""
+"""Small spaces that several tests share, each declared by a function, and designs over them."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 import mipcash as mc
+from mipcash.space.domain import Domain
+
+
+def designed(domain: Domain, n: int, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Return the first n points of an initial design."""
+    found: list[dict[str, Any]] = []
+    for _ in range(n):
+        found.append(dict(domain.design(rng, found)[0]))
+    return found
 
 
 def conv_net(small: bool = False) -> mc.Space:

@@ -32,7 +32,7 @@ GROUPED = {"execution": mc.Execution, "optimizer": mc.Method, "budget": mc.Budge
 SCRIPT = {"objective", "space", "callbacks", "progress"}
 """Arguments that only scripts have."""
 STATES = """Potentials Effort Best _Batch _Pending _Search _Joining _Taken _Instance CostNetwork Clock Reader Inference Data Scores
-Models Settled _Plan LiveParts _Row _TableResidues _RowResidues _Layer Chart Reserve"""
+Models Settled LiveParts _Row _TableResidues _RowResidues _Layer Chart Reserve"""
 """Dataclasses whose objects change while something is searched, solved, read or drawn; all others are frozen."""
 
 

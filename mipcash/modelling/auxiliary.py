@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mipcash.modelling.clusters import clusters
+from mipcash.modelling.names import user_name
 from mipcash.modelling.quadratic import Quadratic, Variable
 from mipcash.modelling.rules import Rule
 
@@ -57,7 +58,7 @@ def settle(unsettled: Sequence[Rule], assignment: Mapping[int, float]) -> Settle
     """Find values of the auxiliary variables that occur in rules, or the rules that admit no values."""
     found = Settled(dict(assignment))
     left = _propagate(list(unsettled), found)
-    for rules in _clusters(left, found.assignment):
+    for _, rules in clusters([(set(rule.ids) - found.assignment.keys(), rule) for rule in left]):
         search = AuxiliarySearch(rules, found.assignment)
         solution = next(search.solutions(), None)
         if solution is not None:
@@ -89,7 +90,7 @@ def _propagate(unsettled: list[Rule], found: Settled) -> list[Rule]:
                 unsettled.remove(rule)
                 allowed = range_of(rest.variables[i])
                 if abs(value - round(value)) * abs(rest.linear[i]) > rule.slack or round(value) not in (allowed or ()):
-                    found.misfits.append(Unsatisfiable((rule,), name_of(rest.variables[i]), value))
+                    found.misfits.append(Unsatisfiable((rule,), user_name(rest.variables[i]), value))
                     unsettled[:] = [r for r in unsettled if i not in r.body.ids]
                 else:
                     values[i] = float(round(value))
@@ -117,20 +118,10 @@ def range_of(variable: Any) -> range | None:
     return range(math.ceil(low), math.floor(high) + 1)
 
 
-def name_of(variable: Any) -> str:
-    """Return the name of an auxiliary variable as the user knows it, otherwise the name of the Pyomo variable."""
-    block = variable.parent_block()
-    component = block.parent_component() if block is not None else None
-    if component is not None and component.local_name == "parameters" and variable.local_name == "x":
-        return str(block.index())
-    return str(variable.name)
-
-
 class AuxiliarySearch:
     """Depth-first search for values of the auxiliary variables of some rules, all other variables being assigned.
 
     Args:
-        limit: largest number of values to try.
         also: further auxiliary variables, which the rules need not mention: id -> variable.
 
     Attributes:
@@ -138,20 +129,15 @@ class AuxiliarySearch:
     """
 
     def __init__(
-        self,
-        rules: Sequence[Rule],
-        assignment: Mapping[int, float],
-        limit: int = SEARCH_LIMIT,
-        also: Mapping[int, Variable] | None = None,
+        self, rules: Sequence[Rule], assignment: Mapping[int, float], also: Mapping[int, Variable] | None = None
     ) -> None:
         variables = {i: v for r in rules for q in (r.body, *r.when) for i, v in q.variables.items()} | dict(also or {})
         unknown = variables.keys() - assignment.keys()
         ranges = {i: range_of(variables[i]) for i in unknown}
         self.over = any(values is None for values in ranges.values())
-        self._left, self._known = limit, assignment
+        self._left, self._known = SEARCH_LIMIT, assignment
         self._order = sorted(unknown, key=lambda i: (len(ranges[i] or ()), variables[i].name))
         self._ranges: Ranges = {i: values for i, values in ranges.items() if values is not None}
-        self.auxiliaries = [variables[i] for i in self._order]
         at = {i: k for k, i in enumerate(self._order)}
         self._ready: list[list[Rule]] = [[] for _ in self._order]
         """Rules that can be checked once the k-th auxiliary variable has a value."""
@@ -186,8 +172,3 @@ class AuxiliarySearch:
 
 def _fails(rule: Rule, values: Mapping[int, float]) -> bool:
     return rule.applies(values) and rule.violated(rule.body.value(values))
-
-
-def _clusters(unsettled: Sequence[Rule], assignment: Mapping[int, float]) -> list[list[Rule]]:
-    """Return clusters of rules that share unassigned variables."""
-    return [rules for _, rules in clusters((set(rule.ids) - assignment.keys(), rule) for rule in unsettled)]

@@ -248,7 +248,8 @@ class Declaration:
         domain = self._domain(name, Integer, low, high)
         block = self.block(name)
         block.x = pyo.Var(domain=pyo.Integers, bounds=(domain.low, domain.high))
-        parameter = self.attach(block, name, domain, block.x, tuned=False)
+        block.on_expression = ALWAYS
+        parameter = NumericParameter(name, domain, False, block.x, block)
         self.numbers.append(Number(name, block.x, domain, None, tuned=False))
         self.auxiliaries[name] = parameter
         return parameter
@@ -378,16 +379,6 @@ class Declaration:
         """Return the model's block for a parameter's variables."""
         return self.model.parameters[name]
 
-    def attach(
-        self, block: Any, name: str, domain: ParameterDomain, expression: Expression, tuned: bool
-    ) -> NumericParameter:
-        """Create a numeric parameter and put it on its block."""
-        parameter = NumericParameter(name, domain, tuned, expression)
-        parameter.place(block)
-        if not hasattr(block, "on_expression"):
-            block.on_expression = ALWAYS
-        return parameter
-
     def declare(self, name: str, domain: Any, when: Any, kind: type[ChoiceParameter] = ChoiceParameter) -> Any:
         """Declare a parameter of any domain.
 
@@ -416,7 +407,7 @@ class Declaration:
                 block.one_hot = pyo.Constraint(expr=sum(block.z.values()) == (1 if on is None else on))
             if range_ or (isinstance(domain, Ordinal) and domain.numeric):
                 worth = sum(float(v) * block.z[l] if v else 0.0 for l, v in enumerate(domain.values))
-                parameter = self.attach(block, name, domain, worth, tuned=True)
+                parameter = NumericParameter(name, domain, True, worth, block)
             else:
                 parameter = kind(name, domain, block)
             block.z.handle = parameter
@@ -444,7 +435,7 @@ class Declaration:
                 expr=block.x == domain.low * (1 if on is None else on) + domain.step * block.k
             )
         self.numbers.append(Number(name, block.x, domain, polynomial, tuned=True))
-        return self.attach(block, name, domain, block.x, tuned=True)
+        return NumericParameter(name, domain, True, block.x, block)
 
     def refuse_foreign(self, what: str, polynomial: Quadratic) -> None:
         """Refuse variables that belong to another space or to none.

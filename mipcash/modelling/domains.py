@@ -151,7 +151,7 @@ class Real:
     def from_unit(self, u: float) -> float:
         u = min(1.0, max(0.0, float(u)))
         if self.step is not None:
-            return self.values[round(u * (len(self.values) - 1))]
+            return float(self.values[round(u * (len(self.values) - 1))])
         if u in (0.0, 1.0):  # exp(log(low)) may differ from low
             return self.high if u else self.low
         return min(self.high, max(self.low, _between(self, u)))
@@ -182,7 +182,7 @@ class Real:
             The nearest value.
         """
         if self.step is not None:
-            return self.values[self._place(value)]
+            return float(self.values[self._place(value)])
         return min(self.high, max(self.low, float(value)))
 
     def _place(self, value: float) -> int:
@@ -359,6 +359,9 @@ class _Listed:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __str__(self) -> str:
+        return f"{self.kind} {short_list(self.values)}"
+
     def level(self, value: Value) -> int | None:
         """Return the index of the value, whatever its numeric type; None if it is not listed."""
         return next((l for l in self._alike(value) if same_value(self.values[l], value)), None)
@@ -480,9 +483,6 @@ class Ordinal(_Listed):
     def numeric(self) -> bool:
         return all(is_number(v) for v in self.values)
 
-    def __str__(self) -> str:
-        return f"ordinal {short_list(self.values)}"
-
 
 @dataclass(frozen=True, repr=False)
 class Categorical(_Listed):
@@ -506,9 +506,6 @@ class Categorical(_Listed):
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", _listed(self.kind, self.values))
         _check_distinct(self)
-
-    def __str__(self) -> str:
-        return f"categorical {short_list(self.values)}"
 
 
 @dataclass(frozen=True)

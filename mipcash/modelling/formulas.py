@@ -26,28 +26,18 @@ SIGNS = {ALL: " & ", ANY: " | ", XOR: " ^ "}
 BRACKETS = "put each comparison in brackets, (a <= 3) & (b >= 2): &, | and ^ bind more tightly than comparisons"
 
 
+def _joining(sign: str) -> tuple[Any, Any]:
+    """Return an operator and the one whose left side is no condition of ours."""
+    return lambda self, other: joined(sign, self, other), lambda self, other: joined(sign, other, self)
+
+
 class Logic:
     """The operators ``&``, ``|``, ``^`` and ``~`` of relations and indicators."""
 
     __slots__ = ()
-
-    def __and__(self, other: Any) -> Formula:
-        return joined("&", self, other)
-
-    def __rand__(self, other: Any) -> Formula:
-        return joined("&", other, self)
-
-    def __or__(self, other: Any) -> Formula:
-        return joined("|", self, other)
-
-    def __ror__(self, other: Any) -> Formula:
-        return joined("|", other, self)
-
-    def __xor__(self, other: Any) -> Formula:
-        return joined("^", self, other)
-
-    def __rxor__(self, other: Any) -> Formula:
-        return joined("^", other, self)
+    __and__, __rand__ = _joining("&")
+    __or__, __ror__ = _joining("|")
+    __xor__, __rxor__ = _joining("^")
 
     def __invert__(self) -> Formula:
         return negation(self)

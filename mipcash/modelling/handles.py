@@ -61,20 +61,6 @@ When = Indicator | Relation | Sequence[Indicator | Relation] | None
 """Condition under which a parameter is active or a rule applies; None: always."""
 
 
-class Numeric(Expression):
-    """A real, integer, numeric ordinal or auxiliary parameter: its natural value, 0 if it is inactive."""
-
-    label: str
-    domain: ParameterDomain
-    tuned: bool
-
-    def is_(self, *values: Value) -> Indicator: ...
-    def map(self, function: Callable[[Any], float] | Mapping[Any, float]) -> Expression: ...
-    def is_active(self) -> Indicator: ...
-    def boolean(self, value: Value) -> Any: ...
-    def __getitem__(self, value: Value) -> Indicator: ...
-
-
 class Choice(Protocol):
     """A categorical parameter, or an ordinal whose values are not numbers, used through its indicators."""
 
@@ -95,6 +81,10 @@ class Choice(Protocol):
         """Return the indicator as a Pyomo ``BooleanVar``."""
 
     def __getitem__(self, value: Value) -> Indicator: ...
+
+
+class Numeric(Expression, Choice):
+    """A real, integer, numeric ordinal or auxiliary parameter: its natural value, 0 if it is inactive."""
 
 
 class Module(Choice, Protocol):

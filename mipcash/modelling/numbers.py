@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, overload
+from typing import Any
 
 from mipcash.errors import SpaceError, StepWarning, stack_level
 
@@ -28,14 +28,12 @@ def flag(what: str, value: object) -> bool:
 
 
 def finite(what: str, value: object) -> float:
-    if is_bool(value) or isinstance(value, (str, bytes)):
-        what_it_is = "the text" if isinstance(value, (str, bytes)) else "the bool"
-        cure = (
-            "write it without quotes"
-            if isinstance(value, (str, bytes))
-            else "write 0 or 1, or a categorical [False, True]"
+    if isinstance(value, (str, bytes)):
+        raise SpaceError(f"{what} must be a number, got the text {value!r}; write it without quotes")
+    if is_bool(value):
+        raise SpaceError(
+            f"{what} must be a number, got the bool {value!r}; write 0 or 1, or a categorical [False, True]"
         )
-        raise SpaceError(f"{what} must be a number, got {what_it_is} {value!r}; {cure}")
     try:
         if _is_complex(value):
             raise TypeError
@@ -82,15 +80,13 @@ def is_number(value: object) -> bool:
 
 @dataclass(frozen=True)
 class Grid(Sequence[float]):
-    """The reals ``(first + k * step) / scale`` for ``0 <= k < size``, computed on access, each rounded once.
+    """The reals ``i / scale`` for the integers i of ``at``, computed on access, each rounded once.
 
     Bounds and step are taken as the decimals that they are written as, so that three steps of 0.1 from 0 are 0.3.
     """
 
-    first: int
-    step: int
+    at: range
     scale: int
-    size: int
 
     @classmethod
     def of(cls, low: float, high: float, step: float) -> tuple[Grid, bool]:
@@ -116,32 +112,25 @@ class Grid(Sequence[float]):
                 "smaller step, or leave the parameter out"
             )
         scale = math.lcm(first.denominator, width.denominator)
-        return cls(int(first * scale), int(width * scale), scale, size), exact
+        start, by = int(first * scale), int(width * scale)
+        return cls(range(start, start + size * by, by), scale), exact
 
     @property
     def slack(self) -> float:
         """Largest distance from a value at which a number counts as that value."""
-        return max(ON_STEP * self.step / self.scale, 4 * sys.float_info.epsilon * max(abs(self[0]), abs(self[-1])))
+        rounding = 4 * sys.float_info.epsilon * float(max(abs(self[0]), abs(self[-1])))
+        return max(ON_STEP * self.at.step / self.scale, rounding)
 
     @property
     def unit(self) -> float:
         """The largest number of which every value is a whole multiple."""
-        return math.gcd(self.first, self.step) / self.scale
+        return math.gcd(self.at.start, self.at.step) / self.scale
 
     def __len__(self) -> int:
-        return self.size
+        return len(self.at)
 
-    @overload
-    def __getitem__(self, k: int) -> float: ...
-    @overload
-    def __getitem__(self, k: slice) -> Sequence[float]: ...
-    def __getitem__(self, k: int | slice) -> float | Sequence[float]:
-        if isinstance(k, slice):
-            return [self[i] for i in range(*k.indices(self.size))]
-        at = k + self.size if k < 0 else k
-        if not 0 <= at < self.size:
-            raise IndexError(k)
-        return (self.first + at * self.step) / self.scale
+    def __getitem__(self, k: Any) -> Any:
+        return [i / self.scale for i in self.at[k]] if isinstance(k, slice) else self.at[k] / self.scale
 
 
 def warn_of_end(name: str, domain: Any) -> None:

@@ -36,28 +36,33 @@ from mipcash.modelling.refusals import (
 from mipcash.modelling.wording import shortened, written
 
 
+def _own(name: str) -> Any:
+    """Return Pyomo's operator, whose result has our operators, too."""
+    return lambda self, *others: own(getattr(super(Operators, self), name)(*others))
+
+
+def _compared(name: str, sign: str) -> Any:
+    """Return Pyomo's comparison, which refuses what is no number."""
+    return lambda self, other: own(getattr(super(Operators, self), name)(comparable(self, sign, other)))
+
+
+def _refused(message: Callable[..., str], *told: Any, others: bool = True, **how: Any) -> Any:
+    """Return an operator without meaning in a rule."""
+
+    def refuse(self: Any, *given: Any) -> NoReturn:
+        raise RuleError(message(self, *told, *(given if others else ()), **how))
+
+    return refuse
+
+
 class Operators(Logic):
     """Arithmetic and comparisons of a numeric expression, whose value depends on the configuration."""
 
     __slots__ = ()
 
-    def __add__(self, other: Any) -> Any:
-        return own(super().__add__(other))  # type: ignore[misc]
-
-    def __radd__(self, other: Any) -> Any:
-        return own(super().__radd__(other))  # type: ignore[misc]
-
-    def __sub__(self, other: Any) -> Any:
-        return own(super().__sub__(other))  # type: ignore[misc]
-
-    def __rsub__(self, other: Any) -> Any:
-        return own(super().__rsub__(other))  # type: ignore[misc]
-
-    def __mul__(self, other: Any) -> Any:
-        return own(super().__mul__(other))  # type: ignore[misc]
-
-    def __rmul__(self, other: Any) -> Any:
-        return own(super().__rmul__(other))  # type: ignore[misc]
+    __add__, __sub__, __mul__ = _own("__add__"), _own("__sub__"), _own("__mul__")
+    __radd__, __rsub__, __rmul__ = _own("__radd__"), _own("__rsub__"), _own("__rmul__")
+    __neg__, __abs__ = _own("__neg__"), _own("__abs__")
 
     def __truediv__(self, other: Any) -> Any:
         if is_potentially_variable(other):
@@ -74,34 +79,13 @@ class Operators(Logic):
             raise RuleError(by_levels(self, "**", other))
         return own(super().__pow__(other))  # type: ignore[misc]
 
-    def __rpow__(self, other: Any) -> NoReturn:
-        raise RuleError(by_levels(self, "**", other, turned=True))
-
-    def __neg__(self) -> Any:
-        return own(super().__neg__())  # type: ignore[misc]
-
     def __pos__(self) -> Any:
         return self
 
-    def __abs__(self) -> Any:
-        return own(super().__abs__())  # type: ignore[misc]
-
     __iadd__, __isub__, __imul__, __itruediv__, __ipow__ = __add__, __sub__, __mul__, __truediv__, __pow__
-
-    def __le__(self, other: Any) -> Any:
-        return own(super().__le__(comparable(self, "<=", other)))  # type: ignore[misc]
-
-    def __ge__(self, other: Any) -> Any:
-        return own(super().__ge__(comparable(self, ">=", other)))  # type: ignore[misc]
-
-    def __lt__(self, other: Any) -> Any:
-        return own(super().__lt__(comparable(self, "<", other)))  # type: ignore[misc]
-
-    def __gt__(self, other: Any) -> Any:
-        return own(super().__gt__(comparable(self, ">", other)))  # type: ignore[misc]
-
-    def __eq__(self, other: Any) -> Any:
-        return own(super().__eq__(comparable(self, "==", other)))
+    __le__, __ge__ = _compared("__le__", "<="), _compared("__ge__", ">=")
+    __lt__, __gt__ = _compared("__lt__", "<"), _compared("__gt__", ">")
+    __eq__ = _compared("__eq__", "==")
 
     def __ne__(self, other: Any) -> Any:
         return negation(own(super().__eq__(comparable(self, "!=", other))))
@@ -109,61 +93,19 @@ class Operators(Logic):
     def __hash__(self) -> int:
         return id(self)
 
-    # -- operations without meaning in a rule -------------------------------------------------------------------
-
-    def __rshift__(self, other: Any) -> NoReturn:
-        raise RuleError(without_meaning(self, ">>", other))
-
-    def __lshift__(self, other: Any) -> NoReturn:
-        raise RuleError(without_meaning(self, "<<", other))
-
-    def __matmul__(self, other: Any) -> NoReturn:
-        raise RuleError(without_meaning(self, "@", other))
-
-    def __floordiv__(self, other: Any) -> NoReturn:
-        raise RuleError(by_levels(self, "//", other))
-
-    def __rfloordiv__(self, other: Any) -> NoReturn:
-        raise RuleError(by_levels(self, "//", other, turned=True))
-
-    def __mod__(self, other: Any) -> NoReturn:
-        raise RuleError(by_levels(self, "%", other))
-
-    def __rmod__(self, other: Any) -> NoReturn:
-        raise RuleError(by_levels(self, "%", other, turned=True))
-
-    def __divmod__(self, other: Any) -> NoReturn:
-        raise RuleError(by_levels(self, "//", other))
-
-    def __bool__(self) -> NoReturn:
-        raise RuleError(no_truth_of_number(self))
-
-    def __float__(self) -> NoReturn:
-        raise RuleError(no_number(self, "float"))
-
-    def __int__(self) -> NoReturn:
-        raise RuleError(no_number(self, "int"))
-
-    def __round__(self, digits: int | None = None) -> NoReturn:
-        raise RuleError(by_function(self, "round"))
-
-    def __floor__(self) -> NoReturn:
-        raise RuleError(by_function(self, "math.floor"))
-
-    def __ceil__(self) -> NoReturn:
-        raise RuleError(by_function(self, "math.ceil"))
-
-    def __trunc__(self) -> NoReturn:
-        raise RuleError(by_function(self, "math.trunc"))
-
-    def __len__(self) -> NoReturn:
-        raise RuleError(no_container(self, "len"))
-
-    def __iter__(self) -> NoReturn:
-        raise RuleError(no_container(self, "iteration"))
-
-    def __contains__(self, value: object) -> NoReturn:
-        raise RuleError(no_container(self, "in", value))
+    __rpow__ = _refused(by_levels, "**", turned=True)
+    __rshift__, __lshift__ = _refused(without_meaning, ">>"), _refused(without_meaning, "<<")
+    __matmul__ = _refused(without_meaning, "@")
+    __floordiv__ = __divmod__ = _refused(by_levels, "//")
+    __rfloordiv__ = _refused(by_levels, "//", turned=True)
+    __mod__, __rmod__ = _refused(by_levels, "%"), _refused(by_levels, "%", turned=True)
+    __bool__ = _refused(no_truth_of_number)
+    __float__, __int__ = _refused(no_number, "float"), _refused(no_number, "int")
+    __round__ = _refused(by_function, "round", others=False)
+    __floor__, __ceil__ = _refused(by_function, "math.floor"), _refused(by_function, "math.ceil")
+    __trunc__ = _refused(by_function, "math.trunc")
+    __len__, __iter__ = _refused(no_container, "len"), _refused(no_container, "iteration")
+    __contains__ = _refused(no_container, "in")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         if dtype not in (None, object):
@@ -250,29 +192,11 @@ def _numbers(function: str, expressions: tuple[Any, ...]) -> tuple[Any, ...]:
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "maximum": maximum,
     "minimum": minimum,
-    "absolute": abs,
-    "add": lambda a, b: a + b,
-    "subtract": lambda a, b: a - b,
-    "multiply": lambda a, b: a * b,
-    "divide": lambda a, b: a / b,
-    "power": lambda a, b: a**b,
-    "floor_divide": lambda a, b: a // b,
-    "remainder": lambda a, b: a % b,
-    "less_equal": lambda a, b: a <= b,
-    "greater_equal": lambda a, b: a >= b,
-    "less": lambda a, b: a < b,
-    "greater": lambda a, b: a > b,
-    "equal": lambda a, b: a == b,
-    "not_equal": lambda a, b: a != b,
-    "negative": lambda a: -a,
     "square": lambda a: a**2,
+    "invert": lambda a: ~a,
     "logical_and": lambda a, b: a & b,
     "logical_or": lambda a, b: a | b,
     "logical_not": lambda a: ~a,
-    "bitwise_and": lambda a, b: a & b,
-    "bitwise_or": lambda a, b: a | b,
-    "bitwise_xor": lambda a, b: a ^ b,
-    "invert": lambda a: ~a,
 }
 """numpy's functions of scalars that have a meaning in a rule; numpy calls them for ``np.float64(2) * a``."""
 

@@ -250,6 +250,7 @@ class NumericParameter(Operators, Parameter, ExpressionData):  # type: ignore[mi
         domain: the values that it can take.
         tuned: False for an auxiliary variable.
         expression: its value in terms of the model's variables.
+        block: its block of ``space.model``.
 
     Examples:
         >>> import mipcash as mc
@@ -260,16 +261,9 @@ class NumericParameter(Operators, Parameter, ExpressionData):  # type: ignore[mi
         False
     """
 
-    def __init__(self, label: str, domain: ParameterDomain, tuned: bool, expression: Expression) -> None:
+    def __init__(self, label: str, domain: ParameterDomain, tuned: bool, expression: Expression, block: Any) -> None:
         ExpressionData.__init__(self, expr=expression)
         self.label, self.domain, self.tuned = label, domain, tuned
-
-    def place(self, block: Any) -> None:
-        """Add the parameter to its block.
-
-        Args:
-            block: its block of ``space.model``.
-        """
         block.value = container = pyo.Expression([0], initialize={})
         container._data[0], self._component, self._index = self, weakref.ref(container), 0
 

@@ -222,7 +222,11 @@ def parse_quadratic(expression: Any, what: str) -> Quadratic:
         key = (i, j) if place[i] <= place[j] else (j, i)
         products[key] = products.get(key, 0.0) + scale * float(c)
     products = {k: c for k, c in products.items() if c}
-    return _finite(what, scale * float(repn.constant), linear, products, names)
+    constant = scale * float(repn.constant)
+    if not all(map(math.isfinite, (constant, *linear.values(), *products.values()))):
+        raise RuleError(f"{what} has a coefficient that is not finite (nan or inf); check the numbers it is built from")
+    keep = set(linear) | {i for pair in products for i in pair}  # others cancelled out
+    return Quadratic(constant, linear, products, {i: v for i, v in names.items() if i in keep})
 
 
 def _too_high(what: str, expression: Any) -> str:
@@ -232,27 +236,6 @@ def _too_high(what: str, expression: Any) -> str:
         "function of a discrete parameter as its map, a.map(f), or put it into an ordinal's values. The expression is "
         f"{shortened(written(expression), 80)}"
     )
-
-
-def _finite(
-    what: str,
-    constant: float,
-    linear: dict[int, float],
-    products: dict[tuple[int, int], float],
-    names: Mapping[int, Variable],
-) -> Quadratic:
-    """Return the polynomial after checking that its coefficients are finite.
-
-    Args:
-        names: all variables of the expression, including those that cancelled out.
-
-    Raises:
-        RuleError: a coefficient is not finite.
-    """
-    if not all(map(math.isfinite, (constant, *linear.values(), *products.values()))):
-        raise RuleError(f"{what} has a coefficient that is not finite (nan or inf); check the numbers it is built from")
-    keep = set(linear) | {i for pair in products for i in pair}
-    return Quadratic(constant, linear, products, {i: v for i, v in names.items() if i in keep})
 
 
 def _kind(value: Any) -> str:

@@ -178,7 +178,7 @@ def _assign_parameters(
         label = slot.label
         doubtful = any(broken & w.ids for w in slot.conditions) if broken else False
         if doubtful and label not in config:
-            broken |= slot.off.keys()
+            broken.update(slot.off)
             continue
         active = doubtful or not slot.conditions or all(w.value(assignment) > 0.5 for w in slot.conditions)
         if slot.active is not None:
@@ -192,7 +192,7 @@ def _assign_parameters(
             message = f"parameter {label!r}: {problem}"
         if message is not None:
             problems.append(Violation(label, message))
-            broken |= slot.off.keys()
+            broken.update(slot.off)
             continue
         assignment.update(slot.off)
         if not active:

@@ -65,7 +65,7 @@ def solver_made(domain: Domain, origin: str, request: Request) -> Proposal:
 
 
 def _designed(domain: Domain, origin: str, request: Request, began: float, cut: bool = False) -> Proposal:
-    ((config, solution),) = domain.design(1, request.rng, request.before, request.min_distance)
+    config, solution = domain.design(request.rng, request.before, request.min_distance)
     trace = {CUT: [origin]} if cut or domain.deadline.missed else {}
     return Proposal(config, solution, origin, {"mip": time.perf_counter() - began}, dict(request.state), trace=trace)
 

@@ -77,10 +77,7 @@ class AffineRow:
 
 def affine_rows(program: BinaryProgram) -> Sequence[AffineRow]:
     """Return all base rows of a program, split and cached in it."""
-    if "affine rows" not in program.derived:
-        program.derived["affine rows"] = [_apart(row, program) for row in program.base_rows]
-    found: Sequence[AffineRow] = program.derived["affine rows"]
-    return found
+    return program.once("affine rows", lambda: [_apart(row, program) for row in program.base_rows])
 
 
 @dataclass(frozen=True)
@@ -175,11 +172,12 @@ class AffineBlock:
 
 def affine_block(program: BinaryProgram) -> AffineBlock | None:
     """Return the rows of a program that are evaluated together, or None for at most MANY such rows."""
-    if "affine block" not in program.derived:
+
+    def made() -> AffineBlock | None:
         rows = [each for each in affine_rows(program) if blockable(each)]
-        program.derived["affine block"] = AffineBlock.of(program, rows) if len(rows) > MANY else None
-    found: AffineBlock | None = program.derived["affine block"]
-    return found
+        return AffineBlock.of(program, rows) if len(rows) > MANY else None
+
+    return program.once("affine block", made)
 
 
 def blockable(each: AffineRow) -> bool:

@@ -60,10 +60,7 @@ class GroupActivity:
 
 def group_activity(program: BinaryProgram) -> GroupActivity:
     """Return the activities of a program, cached in it."""
-    if "group activity" not in program.derived:
-        program.derived["group activity"] = GroupActivity(program)
-    found: GroupActivity = program.derived["group activity"]
-    return found
+    return program.once("group activity", lambda: GroupActivity(program))
 
 
 KEPT = 16
@@ -156,10 +153,7 @@ def _numberless(row: AffineRow) -> bool:
 
 def _plan_of(program: BinaryProgram) -> _Plan:
     """Return the plan of a program, cached in it."""
-    if "checked rows" not in program.derived:
-        program.derived["checked rows"] = _Plan.of(program)
-    found: _Plan = program.derived["checked rows"]
-    return found
+    return program.once("checked rows", lambda: _Plan.of(program))
 
 
 class Legality:

@@ -197,7 +197,4 @@ def _pair_at(n: int, places: Indices) -> tuple[Indices, Indices]:
 
 def moves_of(program: BinaryProgram) -> Moves:
     """Return the moves of a program, cached in it."""
-    kept: Moves | None = program.derived.get("moves")
-    if kept is None:
-        kept = program.derived["moves"] = Moves(program)
-    return kept
+    return program.once("moves", lambda: Moves(program))

@@ -15,10 +15,10 @@ The legal configurations are the c with ``row_low <= A c <= row_high``, with int
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ from scipy import sparse
 from mipcash.modelling.domains import Configuration, Integer, Permutation, Real, Value, is_hashable, level_among, own
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.products import Bilinear, Product
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -287,6 +289,13 @@ class BinaryProgram:
     def derived(self) -> dict[Hashable, Any]:
         """Cache for results that are computed from the program once."""
         return {}
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what ``make`` computes from the program, once for each key."""
+        if key not in self.derived:
+            self.derived[key] = make()
+        found: T = self.derived[key]
+        return found
 
     @cached_property
     def has_base_rows(self) -> bool:

@@ -69,11 +69,7 @@ class UnitScale:
 
     def activities(self, program: BinaryProgram) -> Activities:
         """Return the conditions as tables over the levels of a program, cached in it."""
-        key = ("activities", self.labels)
-        if key not in program.derived:
-            program.derived[key] = Activities.of(program, self.conditions)
-        found: Activities = program.derived[key]
-        return found
+        return program.once(("activities", self.labels), lambda: Activities.of(program, self.conditions))
 
     def natural(self, u: Vector, labels: Collection[str] | None = None) -> dict[str, float]:
         """Return natural values (integers rounded) of one point's unit values, shape (D,); of some numbers, or of all (None)."""

@@ -14,7 +14,6 @@ from mipcash.backends.task import (
     OPTIMAL,
     Answer,
     Backend,
-    SolverSettings,
     Task,
 )
 from mipcash.errors import InfeasibleSpaceError
@@ -81,14 +80,14 @@ def extents(space: CompiledSpace, backend: Backend) -> dict[str, Extent]:
     Raises:
         InfeasibleSpaceError: the space is empty.
     """
-    settings, in_rules = QUESTION, {n.label for n in space.program.numbers}
+    in_rules = {n.label for n in space.program.numbers}
     # an activity that is not a single indicator of levels has a column only if its numerical parameter has columns
     loose = {x.label for x in space.tuned if len(x.columns()) > 1} - in_rules
     program = space.wider(in_rules | loose).program if loose else space.program
-    some = emptiness(program, backend, settings)
+    some = emptiness(program, backend)
     if some.status == INFEASIBLE:
         raise InfeasibleSpaceError(explained(space, backend, empty=True))
-    seen, complete = attainable(program, backend, settings, some.columns)
+    seen, complete = attainable(program, backend, some.columns)
     left_alone = _left_alone(program)
     found: dict[str, Extent] = {}
     for label, parameter in space.declaration.parameters.items():
@@ -111,7 +110,7 @@ def extents(space: CompiledSpace, backend: Backend) -> dict[str, Extent]:
                 found[label] = Extent(low, high, values, always, proven)
         else:
             assert isinstance(parameter.domain, (Real, Integer))
-            number = _number_extent(label, parameter.domain, program, backend, settings)
+            number = _number_extent(label, parameter.domain, program, backend)
             if number is not None:
                 found[label] = number
     return found
@@ -130,13 +129,11 @@ def _left_alone(program: BinaryProgram) -> Booleans:
     return left
 
 
-def _number_extent(
-    label: str, domain: Real | Integer, program: BinaryProgram, backend: Backend, settings: SolverSettings
-) -> Extent | None:
+def _number_extent(label: str, domain: Real | Integer, program: BinaryProgram, backend: Backend) -> Extent | None:
     """Return the extent of a numerical parameter, or None if it is proven to be never active."""
     fixed_on = with_activity(program, label, True) if label in program.conditions else program
     if any(n.label == label for n in program.numbers):
-        least, most = (_end(fixed_on, label, domain, sign, backend, settings) for sign in (1.0, -1.0))
+        least, most = (_end(fixed_on, label, domain, sign, backend) for sign in (1.0, -1.0))
         infeasible = INFEASIBLE in (least.status, most.status)
         if infeasible and any(n.label == label and n.conditions for n in program.numbers):
             return None
@@ -148,16 +145,14 @@ def _number_extent(
         low, high = (domain.nearest(e if domain.step is not None else _short(e)) for e in ends)
         low, high = min(low, high), max(low, high)
         proven = least.status == OPTIMAL and most.status == OPTIMAL
-        return Extent(low, high, None, always_on(program, label, backend, settings), proven)
-    on = backend.solve(Task(fixed_on, QuadraticForm.zero(program.n)), settings)
+        return Extent(low, high, None, always_on(program, label, backend), proven)
+    on = backend.solve(Task(fixed_on, QuadraticForm.zero(program.n)), QUESTION)
     if on.status == INFEASIBLE:
         return None
-    return Extent(domain.low, domain.high, None, always_on(program, label, backend, settings), on.columns is not None)
+    return Extent(domain.low, domain.high, None, always_on(program, label, backend), on.columns is not None)
 
 
-def attainable(
-    program: BinaryProgram, backend: Backend, settings: SolverSettings, some: Vector | None = None
-) -> tuple[Booleans, bool]:
+def attainable(program: BinaryProgram, backend: Backend, some: Vector | None) -> tuple[Booleans, bool]:
     """Return the one-hot columns that are 1 in some legal configuration, shape (n_z,), and True if no others can be.
 
     Each solve maximises the number of columns not yet seen. The first solve that finds none proves that there are no more. If a
@@ -173,7 +168,7 @@ def attainable(
     while not seen.all():
         linear = np.zeros(program.n)
         linear[: program.n_z] = -(~seen).astype(float)
-        answer = backend.solve(Task(program, replace(QuadraticForm.zero(program.n), linear=linear)), settings)
+        answer = backend.solve(Task(program, replace(QuadraticForm.zero(program.n), linear=linear)), QUESTION)
         if answer.columns is None or answer.value > -0.5:
             return seen, answer.status == INFEASIBLE or answer.bound > -0.5
         seen |= answer.columns[: program.n_z] > 0.5
@@ -206,14 +201,7 @@ def _narrowed(program: BinaryProgram, number: NumberColumn) -> bool:
     return column != latent and bool(program.low[column] > low or program.high[column] < high)
 
 
-def _end(
-    program: BinaryProgram,
-    label: str,
-    domain: Real | Integer,
-    sign: float,
-    backend: Backend,
-    settings: SolverSettings,
-) -> Answer:
+def _end(program: BinaryProgram, label: str, domain: Real | Integer, sign: float, backend: Backend) -> Answer:
     """Minimise ``sign`` times a numerical parameter. Without a proof of optimality, the answer's value is the lower bound.
 
     The gap of the solver is relative to the value. If it is wide beside the range, the parameter is minimised again with a smaller
@@ -224,9 +212,9 @@ def _end(
     linear[number.column] = sign
     room = 0.5 * domain.step if domain.step else CLOSED * (float(domain.high) - float(domain.low))
     task = Task(program, replace(QuadraticForm.zero(program.n), linear=linear))
-    answer = backend.solve(task, settings)
+    answer = backend.solve(task, QUESTION)
     if answer.status == OPTIMAL and answer.value - answer.bound > room:
-        answer = backend.solve(task, replace(settings, gap=0.5 * room / max(abs(answer.value), ABSOLUTE_GAP)))
+        answer = backend.solve(task, replace(QUESTION, gap=0.5 * room / max(abs(answer.value), ABSOLUTE_GAP)))
     if answer.status == OPTIMAL and answer.value - answer.bound <= room:
         if domain.step or answer.value - answer.bound <= TIGHT * (float(domain.high) - float(domain.low)):
             return answer
@@ -237,13 +225,13 @@ def _end(
     return replace(answer, value=answer.bound, status=FEASIBLE if answer.status == OPTIMAL else answer.status)
 
 
-def always_on(program: BinaryProgram, label: str, backend: Backend, settings: SolverSettings) -> bool:
+def always_on(program: BinaryProgram, label: str, backend: Backend) -> bool:
     """Return True if a parameter is proven to be active in every legal configuration."""
     if label not in program.conditions:
         return True
     switch, linear = program.switch(label), np.zeros(program.n)
     np.add.at(linear, switch.columns, switch.coefficients)
-    answer = backend.solve(Task(program, replace(QuadraticForm.zero(program.n), linear=linear)), settings)
+    answer = backend.solve(Task(program, replace(QuadraticForm.zero(program.n), linear=linear)), QUESTION)
     return answer.status == INFEASIBLE or answer.bound + switch.constant >= 0.5
 
 

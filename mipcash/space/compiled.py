@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from mipcash.backends.registry import DEFAULT, make_backend
-from mipcash.backends.task import Backend, SolverSettings
+from mipcash.backends.task import Backend
 from mipcash.backends.timed import timed
 from mipcash.deadline import NEVER, Deadline
 from mipcash.errors import SolverError
@@ -29,6 +29,7 @@ from mipcash.program.compile import compile_space
 from mipcash.program.forms import Indices, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.recent import Recent
+from mipcash.space.conflict import QUESTION as QUESTION
 from mipcash.space.conflict import conflicting, decided, emptiness
 from mipcash.space.forced import Forced, warn_of_forced
 from mipcash.space.live_model import active_rules, signature
@@ -37,8 +38,6 @@ from mipcash.space.numbers.assembly import number_rules
 from mipcash.space.numbers.legal_numbers import LegalNumbers
 from mipcash.space.numbers.part import NumberRules
 
-QUESTION = SolverSettings(time_limit=60.0)
-"""Solver limits of one question."""
 KEPT = 256
 """Number of level vectors whose legal numerical values are cached."""
 COMPLETED = 1024
@@ -146,7 +145,7 @@ class CompiledSpace:
 
         def solved() -> bool:
             backend = timed(self.backend, self.deadline.later(DECIDING))
-            return decided(emptiness(self.program, backend, QUESTION, self._held_at(config))).columns is not None
+            return decided(emptiness(self.program, backend, self._held_at(config))).columns is not None
 
         return kept.get(repr(sorted(config.items())), solved)
 
@@ -163,7 +162,7 @@ class CompiledSpace:
         """Return the violation of an irreducible conflict of rules that a configuration does not satisfy."""
         backend, culprits = timed(self.backend, self.deadline.later(DECIDING)), list[str]()
         with suppress(SolverError):  # the configuration is proven to be infeasible in any case
-            culprits += conflicting(self.program, backend, QUESTION, self._held_at(config))
+            culprits += conflicting(self.program, backend, self._held_at(config))
         if not culprits:
             culprits = list(undecided) or ["the structure of the space"]
         names = ", ".join(map(repr, culprits))

@@ -28,6 +28,8 @@ from mipcash.program.forms import QuadraticForm, Vector
 from mipcash.program.program import BinaryProgram
 from mipcash.program.rewriting import with_coefficients, with_columns, without_rules
 
+QUESTION = SolverSettings(time_limit=60.0)
+"""Settings of the questions about a space."""
 BOXES = 200
 """Limit of spatial branch-and-bound nodes in the search for the least relaxation, which is optional."""
 
@@ -70,16 +72,14 @@ class Conflict:
     relaxations: tuple[RelaxedRule, ...] = field(default=())
 
 
-def emptiness(
-    program: BinaryProgram, backend: Backend, settings: SolverSettings, fixed: Mapping[int, float] | None = None
-) -> Answer:
+def emptiness(program: BinaryProgram, backend: Backend, fixed: Mapping[int, float] | None = None) -> Answer:
     """Return a legal configuration, the proof that there is none, or neither if a limit is reached first."""
     deadline = backend.deadline if isinstance(backend, TimedBackend) else NEVER
-    repairing = deadline.sooner(settings.time_limit).share(REPAIRING)
+    repairing = deadline.sooner(QUESTION.time_limit).share(REPAIRING)
     known = None if fixed else legal_columns(program, np.random.default_rng(0), repairing)
     if known is not None:
         return Answer(OPTIMAL, known, 0.0, 0.0, 0.0, "repair")
-    return backend.solve(Task(program, QuadraticForm.zero(program.n), fixed or {}), settings)
+    return backend.solve(Task(program, QuadraticForm.zero(program.n), fixed or {}), QUESTION)
 
 
 def decided(answer: Answer) -> Answer:
@@ -96,9 +96,7 @@ def decided(answer: Answer) -> Answer:
     return answer
 
 
-def conflicting(
-    program: BinaryProgram, backend: Backend, settings: SolverSettings, fixed: Mapping[int, float] | None = None
-) -> tuple[str, ...]:
+def conflicting(program: BinaryProgram, backend: Backend, fixed: Mapping[int, float] | None = None) -> tuple[str, ...]:
     """Return an irreducible set of rules that cannot hold together, in order of declaration, or () if there is none.
 
     If the backend reaches a limit, the returned rules conflict, but some of them may not be needed for the conflict.
@@ -106,7 +104,7 @@ def conflicting(
     Raises:
         UndecidedError: a limit was reached before it was known whether the rules conflict.
     """
-    if decided(emptiness(program, backend, settings, fixed)).columns is not None:
+    if decided(emptiness(program, backend, fixed)).columns is not None:
         return ()
     names = [name for name in dict.fromkeys(program.row_rule) if name]
     needed = list(names)
@@ -117,7 +115,7 @@ def conflicting(
         while k < len(needed):
             trial = needed[:k] + needed[k + width :]
             left = without_rules(program, set(names) - set(trial))
-            if emptiness(left, backend, settings, fixed).status == INFEASIBLE:
+            if emptiness(left, backend, fixed).status == INFEASIBLE:
                 needed = trial
             else:
                 k += width
@@ -126,12 +124,7 @@ def conflicting(
 
 
 def least_relaxation(
-    program: BinaryProgram,
-    rule: Rule,
-    value_at: Callable[[Vector], float],
-    written: str,
-    backend: Backend,
-    settings: SolverSettings,
+    program: BinaryProgram, rule: Rule, value_at: Callable[[Vector], float], written: str, backend: Backend
 ) -> RelaxedRule | None:
     """Return the least relaxation of one rule, all other rules kept, or None if it does not help or is not proven to be least.
 
@@ -141,8 +134,7 @@ def least_relaxation(
     """
     rows = [k for k, name in enumerate(program.row_rule) if name == rule.name]
     most, rough = _largest_violation(program, rows), bool(program.bilinear)
-    if rough or not resolved(program):  # spatial branch and bound needs many nodes over the whole slack range
-        settings = replace(settings, node_limit=BOXES)
+    settings = replace(QUESTION, node_limit=BOXES) if rough or not resolved(program) else QUESTION
     answer = _to_multiple(program, rows, backend, settings) or backend.solve(
         _move(program, rows, most), replace(settings, gap=ROUGH) if rough else settings
     )

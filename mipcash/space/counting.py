@@ -27,15 +27,15 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from mipcash.backends.heuristics.repair import REPAIRING, legal_columns
-from mipcash.backends.task import INFEASIBLE, SolverSettings
-from mipcash.deadline import NEVER, Deadline
+from mipcash.backends.task import INFEASIBLE
+from mipcash.deadline import NEVER
 from mipcash.program.affine_rows import columns_of
 from mipcash.program.forms import Booleans, Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality
-from mipcash.program.model_count import Diagram, LinearRow, StateCount, count_states
+from mipcash.program.model_count import Diagram, LinearRow, count_states
 from mipcash.program.program import BaseRow, BinaryProgram, Condition, Group, Indicator
 from mipcash.program.rule_tables import RuleTable, States, entries
-from mipcash.space.conflict import emptiness
+from mipcash.space.conflict import QUESTION, emptiness
 from mipcash.space.exclusion import ANY, Exclusion
 from mipcash.space.minimiser import Minimiser
 
@@ -144,19 +144,6 @@ def components_of(program: BinaryProgram, undecided: Sequence[BaseRow]) -> list[
     return [Component(tuple(groups), l not in open_labels) for l, groups in found.items()]
 
 
-def count_levels(
-    program: BinaryProgram, legality: Legality, component: Component, deadline: Deadline = NEVER
-) -> StateCount | None:
-    """Count the legal levels of a decided component; None if its rules are too large for tables.
-
-    Args:
-        legality: legality of levels for any numerical values.
-        deadline: after it, the count is a lower bound.
-    """
-    known = _constraints(program, legality, component)
-    return None if known is None else count_states(*known, deadline)
-
-
 def uniform_legal_levels(
     minimiser: Minimiser, n: int, rng: np.random.Generator, large: bool = True
 ) -> tuple[Indices, Booleans] | None:
@@ -174,9 +161,7 @@ def uniform_legal_levels(
     undecided = [*legality.undecided, *(row for _, rows in legality.eliminations for row in rows)]
     if undecided or has_violated_constant_rule(legality):
         return None
-    components: list[Component] = program.derived.get("components") or components_of(program, ())
-    program.derived["components"] = components
-    for component in components:
+    for component in program.once("components", lambda: components_of(program, ())):
         groups = list(component.groups)
         if not large and (len(groups) > FEW or any(program.groups[g].conditions for g in groups)):
             continue
@@ -187,21 +172,17 @@ def uniform_legal_levels(
 
 
 def _diagram(minimiser: Minimiser, component: Component, large: bool) -> Diagram | None:
-    program, legality = minimiser.program, minimiser.free_legality
-    key = ("diagram", component.groups, large)
-    if key not in program.derived:
-        known = _constraints(program, legality, component)
+    def made() -> Diagram | None:
+        known = _constraints(minimiser.free_legality, component)
         limits = (minimiser.deadline,) if large else (NEVER, SMALL)
-        program.derived[key] = None if known is None else Diagram.of(*known, *limits)
-    found: Diagram | None = program.derived[key]
-    return found
+        return None if known is None else Diagram.of(*known, *limits)
+
+    return minimiser.program.once(("diagram", component.groups, large), made)
 
 
-def _constraints(
-    program: BinaryProgram, legality: Legality, component: Component
-) -> tuple[list[int], list[RuleTable], list[LinearRow]] | None:
+def _constraints(legality: Legality, component: Component) -> tuple[list[int], list[RuleTable], list[LinearRow]] | None:
     """Return sizes, tables and linear rows over the groups of a component; None if its rules are too large for tables."""
-    at = {g: k for k, g in enumerate(component.groups)}
+    program, at = legality.program, {g: k for k, g in enumerate(component.groups)}
     known, rows = legality.constraints()
     tables = [RuleTable(tuple(at[g] for g in t.scope), t.legal) for t, _ in known if t.scope and t.scope[0] in at]
     linear: list[LinearRow] = []
@@ -310,24 +291,24 @@ class Count(int):
         return f"<count: {self}>"
 
 
-def count(minimiser: Minimiser, limit: int, settings: SolverSettings, deadline: Deadline = NEVER) -> Count:
+def count(minimiser: Minimiser, limit: int) -> Count:
     """Count legal levels, up to ``limit`` if they must be enumerated one by one; after the deadline, return a lower bound."""
     # with very many rules, the deadline may pass before anything else is known than this configuration
-    known = legal_columns(minimiser.program, np.random.default_rng(0), deadline.share(REPAIRING))
-    found = _counted(minimiser, limit, settings, deadline)
+    known = legal_columns(minimiser.program, np.random.default_rng(0), minimiser.deadline.share(REPAIRING))
+    found = _counted(minimiser, limit)
     if known is not None and not found:
         return Count(1, False)
     return found
 
 
-def _counted(minimiser: Minimiser, limit: int, settings: SolverSettings, deadline: Deadline) -> Count:
+def _counted(minimiser: Minimiser, limit: int) -> Count:
     program, legality = minimiser.program, minimiser.free_legality
     if has_violated_constant_rule(legality):
         return Count(0, True)
     # clusters decided by elimination have no table over levels, so they are counted one by one
     undecided = [*legality.undecided, *(row for _, rows in legality.eliminations for row in rows)]
     if undecided:
-        empty = emptiness(program, minimiser.backend, deadline.within(settings))
+        empty = emptiness(program, minimiser.backend)
         if empty.columns is None:
             return Count(0, empty.status == INFEASIBLE)
         if not program.groups:
@@ -335,10 +316,11 @@ def _counted(minimiser: Minimiser, limit: int, settings: SolverSettings, deadlin
     total = Count(1, True)
     # components that need a solver come last, and are skipped if another component is empty
     for component in sorted(components_of(program, undecided), key=lambda c: not c.decided):
-        part = count_levels(program, legality, component, deadline) if component.decided else None
+        known = _constraints(legality, component) if component.decided else None
+        part = None if known is None else count_states(*known, minimiser.deadline)
         found = Count(0, False) if part is None else Count(part.number, part.exact)
         if not found.exact and found < limit:
-            one_by_one = _one_by_one(minimiser, component.groups, limit, settings, deadline)
+            one_by_one = _one_by_one(minimiser, component.groups, limit)
             found = one_by_one if one_by_one.exact or one_by_one > found else found
         if found.exact and not found:
             return found
@@ -346,14 +328,12 @@ def _counted(minimiser: Minimiser, limit: int, settings: SolverSettings, deadlin
     return total
 
 
-def _one_by_one(
-    minimiser: Minimiser, groups: Sequence[int], limit: int, settings: SolverSettings, deadline: Deadline
-) -> Count:
+def _one_by_one(minimiser: Minimiser, groups: Sequence[int], limit: int) -> Count:
     """Count legal levels of an independent set of groups by enumerating them one by one, up to ``limit``."""
     found: list[Exclusion] = []
     form = QuadraticForm.zero(minimiser.program.n)
-    while len(found) < limit and not (found and deadline.passed):
-        answer = minimiser.minimise(form, deadline.within(settings), excluded=found)
+    while len(found) < limit and not (found and minimiser.deadline.passed):
+        answer = minimiser.minimise(form, QUESTION, excluded=found)
         if answer.columns is None:
             return Count(len(found), answer.status == INFEASIBLE)
         levels = np.full(len(minimiser.program.groups), ANY)

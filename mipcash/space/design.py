@@ -206,12 +206,13 @@ COVERAGE = "negated coverage of values"
 def design(
     space: CompiledSpace,
     minimiser: Minimiser,
-    n: int,
     rng: np.random.Generator,
     before: Sequence[Configuration] = (),
     min_distance: MinimumDistance | None = None,
-) -> list[tuple[Configuration, Solution]]:
-    """Return n further points of an initial design, each with its solution; see ``mipcash.space.sampling.cover``.
+) -> tuple[Configuration, Solution]:
+    """Return the next point of an initial design with its solution; see ``mipcash.space.sampling.cover``.
+
+    Levels that admit no other numerical values are excluded one by one.
 
     Args:
         before: earlier configurations, whose values count as covered; none of them is returned again.
@@ -222,21 +223,6 @@ def design(
         SpaceExhaustedError: ``before`` holds every legal configuration.
         SolverError: a limit was reached before anything was found or proven.
     """
-    configs, found = list(before), list[tuple[Configuration, Solution]]()
-    for _ in range(n):
-        found.append(_further(space, minimiser, configs, rng, min_distance))
-        configs.append(found[-1][0])
-    return found
-
-
-def _further(
-    space: CompiledSpace,
-    minimiser: Minimiser,
-    before: Sequence[Configuration],
-    rng: np.random.Generator,
-    min_distance: MinimumDistance | None,
-) -> tuple[Configuration, Solution]:
-    """Return the next point of a design. Levels that admit no other numerical values are excluded one by one."""
     program, settings = space.program, replace(QUESTION, gap=DESIGN_GAP)
     shown, seen = [program.encode(c) for c in before], _units(before, space.tuned)
     excluded, indistinct = exclusions(space, program.encode, before, min_distance), ""

@@ -33,7 +33,7 @@ from mipcash.program.points import Point, Points
 from mipcash.program.program import BinaryProgram, is_wide
 from mipcash.program.recent import Recent
 from mipcash.program.unit_scale import UnitScale, decoded
-from mipcash.space.compiled import QUESTION, CompiledSpace, PublicSpace, compiled, minimiser_of
+from mipcash.space.compiled import CompiledSpace, PublicSpace, compiled, minimiser_of
 from mipcash.space.conflict import conflicting, decided, emptiness
 from mipcash.space.design import design
 from mipcash.space.exclusion import Exclusion, MinimumDistance
@@ -63,7 +63,7 @@ def restricted(space: CompiledSpace, fixed: Mapping[str, Value], backend: Backen
     algebra = replace(space.algebra, rows=(*space.algebra.rows, *rows))
     program = compile_space(space.declaration, space.in_rules, algebra)
     sub = CompiledSpace(space.declaration, program, (*space.rules, *rules), algebra, {**space.fixed, **values})
-    if decided(emptiness(program, backend, QUESTION)).columns is None:
+    if decided(emptiness(program, backend)).columns is None:
         raise InfeasibleSpaceError(_why_empty(sub, backend))
     return sub
 
@@ -117,7 +117,7 @@ def _row(algebra: AlgebraicModel, rule: Rule) -> AlgebraicRow:
 
 def _why_empty(sub: CompiledSpace, backend: Backend) -> str:
     ours = {_name(label, value) for label, value in sub.fixed.items()}
-    rules = [name for name in conflicting(sub.program, backend, QUESTION) if name not in ours]
+    rules = [name for name in conflicting(sub.program, backend) if name not in ours]
     against = ", ".join(map(repr, rules))
     cause = f"rule{'s' * (len(rules) > 1)} {against} cannot hold there" if rules else "its conditions do not admit them"
     return f"no legal configuration of space {sub.name!r} has {sub.held()}: {cause}"
@@ -365,12 +365,11 @@ class Domain:
 
     def design(
         self,
-        n: int,
         rng: np.random.Generator,
         before: Sequence[Configuration] = (),
         min_distance: MinimumDistance | None = None,
-    ) -> list[tuple[Configuration, Solution]]:
-        """Return n further points of an initial design, each with its solution.
+    ) -> tuple[Configuration, Solution]:
+        """Return the next point of an initial design with its solution.
 
         Args:
             before: earlier configurations, whose values count as covered; none of them is returned again.
@@ -381,7 +380,7 @@ class Domain:
             SpaceExhaustedError: ``before`` holds every legal configuration.
             SolverError: a limit was reached before anything was found or proven.
         """
-        return design(self.space, self.minimiser, n, rng, before, min_distance)
+        return design(self.space, self.minimiser, rng, before, min_distance)
 
     def nearest(self, config: Configuration) -> Configuration:
         """Return the legal configuration nearest to a given one; see ``mipcash.Space.nearest``."""

@@ -8,7 +8,7 @@ from mipcash.backends.task import INFEASIBLE, Backend
 from mipcash.backends.timed import TimedBackend
 from mipcash.errors import SolverError, SpaceError
 from mipcash.modelling.rules import Rule
-from mipcash.space.compiled import QUESTION, CompiledSpace
+from mipcash.space.compiled import CompiledSpace
 from mipcash.space.conflict import Conflict, conflicting, emptiness, least_relaxation
 from mipcash.space.optimum import value_at
 
@@ -22,7 +22,7 @@ def conflict_of(space: CompiledSpace, backend: Backend) -> Conflict:
     Raises:
         SolverError: a limit was reached before this was known.
     """
-    names = conflicting(space.program, backend, QUESTION)
+    names = conflicting(space.program, backend)
     relaxations = []
     listed = [rule.name for rule in space.rules]
     logic = {rule.name for rule in space.algebra.logic}
@@ -32,7 +32,7 @@ def conflict_of(space: CompiledSpace, backend: Backend) -> Conflict:
             try:
                 written = str(space.declaration.rules.get(rule.name, rule))
                 value = partial(value_at, space.declaration, space.program, rule.body)
-                found = least_relaxation(space.program, rule, value, written, space.backend, QUESTION)
+                found = least_relaxation(space.program, rule, value, written, space.backend)
             except (SolverError, SpaceError):  # the conflict is known, and the relaxation is optional
                 continue
             relaxations += [] if found is None else [found]
@@ -57,7 +57,7 @@ def explained(space: CompiledSpace, backend: Backend, *, empty: bool = False) ->
     Args:
         empty: True if the space is already proven to be empty.
     """
-    answer, name = emptiness(space.program, backend, QUESTION), space.name
+    answer, name = emptiness(space.program, backend), space.name
     if answer.columns is not None:
         return f"space {name!r} is not empty"
     no_time = f"space {name!r} is empty; the time limit was reached before the reason was found; explain() gives it"

@@ -40,7 +40,8 @@ class Minimiser:
         self.program, self.backend = program, backend
         self.deadline = NEVER
         self._anchors: list[list[Indices]] = []
-        self._free = legality_at(program, None)
+        self.free_legality = legality_at(program, None)
+        """Legality of levels for any numerical values; complete only if no rule contains a numerical parameter."""
         self.separable = _separable(program)
         self.orderings = orders_of(program)
 
@@ -50,12 +51,7 @@ class Minimiser:
         twin.backend, twin.deadline = timed(self.backend, deadline), deadline
         return twin
 
-    @property
-    def free_legality(self) -> Legality:
-        """Legality of levels for any numerical values; complete only if no rule contains a numerical parameter."""
-        return self._free
-
-    def default_starts(self, settings: SolverSettings) -> list[Indices]:
+    def default_starts(self) -> list[Indices]:
         """Return a few legal levels found by the solver, as starts of local search if the caller has none.
 
         They depend on the program alone, so a minimiser that was used before gives the same results as a new one. They are not
@@ -65,6 +61,7 @@ class Minimiser:
             return self._anchors[0]
         rng = np.random.default_rng(0)
         forms = [_random_direction(self.program, rng) for _ in range(ANCHORS)]
+        settings = SolverSettings(time_limit=ANCHOR_SECONDS, gap=0.05)
         answers = [self.backend.solve(Task(self.program, form), settings) for form in forms]
         found = [self.program.levels_of(a.columns) for a in answers if a.columns is not None]
         if not self.deadline.passed:
@@ -79,7 +76,7 @@ class Minimiser:
     def legality(self, numbers: Mapping[str, float] | None) -> Legality | None:
         """Return the legality of levels at given numerical values (None: free); None if it cannot be decided without a solver."""
         free = not self.program.numbers or numbers is None
-        legality = self._free if free else legality_at(self.program, numbers)
+        legality = self.free_legality if free else legality_at(self.program, numbers)
         return legality if legality.complete else None
 
     def minimise(
@@ -106,11 +103,8 @@ class Minimiser:
             The best point known with its bound; without columns if the program is infeasible or a limit found no point.
         """
         folded = self.program.folded(form)
-        if rng is None:
-            incumbent = self._best_of(folded, numbers, excluded, starts)
-        else:
-            first = self.until(self.deadline.share(LOCAL))
-            incumbent = first.incumbent(folded, numbers, excluded, starts, rng, restarts)
+        first = self if rng is None else self.until(self.deadline.share(LOCAL))
+        incumbent = first.incumbent(folded, numbers, excluded, starts, rng, restarts)
         cuts = [e.cut(self.program) for e in excluded]
         fixed = {} if numbers is None else {n.latent: numbers[n.label] for n in self.program.numbers}
         start = None if incumbent is None else self.columns(incumbent[0], numbers)
@@ -148,48 +142,30 @@ class Minimiser:
         kicks: int = KICKS,
     ) -> tuple[Indices, float] | None:
         """Run local search alone, for a folded form. Return legal levels and their value; None if it does not apply or fails."""
-        if rng is None or not self._over_levels(folded):
+        if not self._over_levels(folded) or (rng is None and not len(starts)):
             return None
-        if not len(folded.rows) and is_wide(self.program.n_z, len(self.program.groups)):
+        if rng is not None and not len(folded.rows) and is_wide(self.program.n_z, len(self.program.groups)):
             return None  # single moves take longer than the solver's linear program
-        search = self.search(numbers)
-        if search is None or self.deadline.passed:
+        legality = self.legality(numbers)
+        if legality is None or (rng is not None and self.deadline.passed):
             return None
-        pool = list(starts) or self.default_starts(SolverSettings(time_limit=ANCHOR_SECONDS, gap=0.05))
-        if not pool:
+        pool = list(starts) or self.default_starts()
+        levels = np.array(pool, dtype=np.int64).reshape(len(pool), len(self.program.groups))
+        levels = levels[legality.check(levels)]
+        if not len(levels):
             return None
-        candidates = np.array(pool)
-        candidates = candidates[search.legality.check(candidates)]
-        if not len(candidates):
-            return None
-        values = np.array([folded.value(self._padded(s)) for s in candidates])
-        candidates = candidates[np.argsort(values, kind="stable")[: restarts // 2]]
-        levels, found = search.descend(folded, candidates, restarts, rng, kicks)
+        found = np.array([folded.value(self._padded(s)) for s in levels])
+        order = np.argsort(found, kind="stable")
+        levels, found = levels[order], found[order]
+        if rng is not None:
+            search = LocalSearch(self.program, legality, self.deadline)
+            levels, found = search.descend(folded, levels[: restarts // 2], restarts, rng, kicks)
         admitted = Exclusions.of(excluded).admitted
         for a in range(0, len(levels), LOOKED_AT):
             left = a + np.flatnonzero(admitted(levels[a : a + LOOKED_AT]))
             if len(left):
                 return levels[left[0]], float(found[left[0]])
         return None
-
-    def _best_of(
-        self,
-        folded: QuadraticForm,
-        numbers: Mapping[str, float] | None,
-        excluded: Sequence[Exclusion],
-        starts: Sequence[Indices],
-    ) -> tuple[Indices, float] | None:
-        """Return the best legal start that is not excluded, with its value, or None if there is none or legality is undecided."""
-        legality = self.legality(numbers) if len(starts) else None
-        if legality is None or not self._over_levels(folded):
-            return None
-        levels = np.array(starts)
-        levels = levels[legality.check(levels) & Exclusions.of(excluded).admitted(levels)]
-        if not len(levels):
-            return None
-        values = [folded.value(self._padded(s)) for s in levels]
-        best = int(np.argmin(values))
-        return levels[best], float(values[best])
 
     def _over_levels(self, folded: QuadraticForm) -> bool:
         """Return True if a form does not depend on numerical columns."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from scipy import sparse
 
-from mipcash.backends.task import Answer, Backend, SolverSettings, Task
+from mipcash.backends.task import Answer, Task
 from mipcash.errors import ConfigurationError, InfeasibleSpaceError, SolverError
 from mipcash.modelling.domains import Configuration, Value, is_number, same_value
 from mipcash.modelling.validation import check
@@ -44,7 +44,7 @@ def nearest(space: CompiledSpace, config: Configuration, soft: Collection[str] |
             **space.fixed,
         }  # the fixed values of a sub-space are met within a tolerance only: make them exact
     wide = space.wider({x.label for x in space.tuned})
-    answer = nearest_point(wide.program, config, space.backend, NEAR, space.in_rules, soft)
+    answer = _nearest_point(space, wide.program, config, soft)
     if decided(answer).columns is None:
         raise InfeasibleSpaceError(explained(space, space.backend, empty=True))
     assert answer.columns is not None
@@ -107,13 +107,8 @@ def why_illegal(space: CompiledSpace, config: Configuration) -> str:
     return f"{text}. The nearest legal configuration has {', '.join(changes)}"
 
 
-def nearest_point(
-    program: BinaryProgram,
-    config: Configuration,
-    backend: Backend,
-    settings: SolverSettings,
-    bound: Collection[str],
-    soft: Collection[str] | None = None,
+def _nearest_point(
+    space: CompiledSpace, program: BinaryProgram, config: Configuration, soft: Collection[str] | None
 ) -> Answer:
     """Minimise the distance to a configuration (which may be illegal, incomplete, or name unknown parameters) over legal points.
 
@@ -123,8 +118,7 @@ def nearest_point(
     fraction of the range of the levels.
 
     Args:
-        program: with columns for every numerical parameter.
-        bound: labels of the numerical parameters in rules. The values of all other ones do not count: they keep their given values.
+        program: with columns for every numerical parameter. The values of those that are in no rule do not count: they are kept.
         soft: see ``nearest``.
     """
     linear, constant = np.zeros(program.n), 0.0
@@ -134,7 +128,7 @@ def nearest_point(
     for number in program.numbers:
         given: Value = config.get(number.label)
         low, high = program.low[number.latent], program.high[number.latent]
-        if is_number(given) and number.label in bound and low < high:
+        if is_number(given) and number.label in space.in_rules and low < high:
             # of an inactive parameter the latent column is free, so only the change of activity counts
             wanted[number.latent] = min(high, max(low, float(given)))
         if number.conditions:
@@ -145,7 +139,7 @@ def nearest_point(
     (lifted, costs), label = with_distances(program, wanted), {n.latent: n.label for n in program.numbers}
     cost = np.concatenate([linear, costs * [SOFT if label[c] in (soft or ()) else 1.0 for c in wanted]])
     form = replace(QuadraticForm.zero(lifted.n), constant=constant, linear=cost)
-    return backend.solve(Task(lifted, form), settings)
+    return space.backend.solve(Task(lifted, form), NEAR)
 
 
 def _group_costs(group: Group, config: Configuration, soft: Collection[str] | None) -> Vector:

@@ -6,6 +6,7 @@ The Pyomo expression becomes a quadratic form over a program's base columns.
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from dataclasses import replace
 from typing import Any
 
@@ -34,48 +35,25 @@ from mipcash.space.direction import MAXIMIZE, MINIMIZE, direction_of
 from mipcash.space.minimiser import Minimiser
 from mipcash.space.solution import Solution, as_solution
 
-Affine = tuple[float, dict[int, float]]
-
-
-def objective_form(declaration: Declaration, program: BinaryProgram, expression: Any) -> QuadraticForm:
-    """Return the expression as a folded form.
-
-    Raises:
-        RuleError: degree above two, or parameters of another space.
-        SpaceError: as ``form_of`` does.
-    """
-    body = parse_quadratic(expression, "the objective")
-    declaration.refuse_foreign("the objective", body)
-    return form_of(declaration, program, body)
+ONE = -1
+"""Column of the constant 1 in an image."""
+Image = dict[int, float]
+"""Column -> coefficient: a variable as a sum over columns."""
 
 
 def form_of(declaration: Declaration, program: BinaryProgram, body: Quadratic) -> QuadraticForm:
-    """Return a polynomial over the model's variables as a folded form over the base columns.
+    """Return a polynomial over declared variables as a form over the base columns of the program.
 
     Raises:
-        SpaceError: a product of two numerical parameters, or a numerical parameter that occurs in no rule (it has no column).
+        SpaceError: a variable has no column, or two numbers are multiplied.
     """
-    affine = _images(declaration, program)
-    linear = np.zeros(program.n)
-    constant = body.constant
-    rows: list[int] = []
-    cols: list[int] = []
-    values: list[float] = []
+    images, total = _images(declaration, program), defaultdict[tuple[int, int], float](float)
     for i, c in body.linear.items():
-        base, terms = _image(affine, body.variables[i])
-        constant += c * base
-        for column, t in terms.items():
-            linear[column] += c * t
+        for a, s in _image(images, body.variables[i]).items():
+            total[a, ONE] += c * s
     for (i, j), c in body.products.items():
-        base_i, terms_i = _image(affine, body.variables[i])
-        base_j, terms_j = _image(affine, body.variables[j])
-        constant += c * base_i * base_j
-        for column, t in terms_i.items():
-            linear[column] += c * base_j * t
-        for column, t in terms_j.items():
-            linear[column] += c * base_i * t
-        for a, s in terms_i.items():
-            for b, t in terms_j.items():
+        for a, s in _image(images, body.variables[i]).items():
+            for b, t in _image(images, body.variables[j]).items():
                 if a >= program.n_z and b >= program.n_z:
                     first, second = (user_name(body.variables[k]) for k in (i, j))
                     raise SpaceError(
@@ -83,26 +61,23 @@ def form_of(declaration: Declaration, program: BinaryProgram, body: Quadratic) -
                         "wide integer or integer auxiliary variable; declare a real, set it equal to the product by a rule, and "
                         "optimise that"
                     )
-                rows.append(a)
-                cols.append(b)
-                values.append(c * s * t)
-    form = QuadraticForm(
-        constant, linear, np.array(rows, dtype=np.int64), np.array(cols, dtype=np.int64), np.array(values)
-    )
-    return program.folded(form)
+                total[a, b] += c * s * t
+    pairs, values = np.array(list(total), dtype=np.int64).reshape(-1, 2), np.array(list(total.values()))
+    single, linear = np.any(pairs == ONE, axis=1), np.zeros(program.n + 1)
+    np.add.at(linear, pairs[single].max(axis=1), values[single])
+    rows, cols = pairs[~single].T
+    return program.folded(QuadraticForm(body.constant + float(linear[ONE]), linear[:ONE], rows, cols, values[~single]))
 
 
 def value_at(declaration: Declaration, program: BinaryProgram, body: Quadratic, columns: Vector) -> float:
-    """Return the value of a polynomial over the model's variables at base columns, shape (n,).
+    """Return the value of a polynomial over declared variables at base columns, (n,).
 
     Raises:
-        SpaceError: a numerical parameter occurs in no rule (it has no column).
+        SpaceError: a variable has no column.
     """
-    images, values = _images(declaration, program), dict[int, float]()
-    for i, variable in body.variables.items():
-        base, terms = _image(images, variable)
-        values[i] = base + sum(t * float(columns[column]) for column, t in terms.items())
-    return body.value(values)
+    images, known = _images(declaration, program), np.append(columns, 1.0)
+    of = {i: _image(images, variable) for i, variable in body.variables.items()}
+    return body.value({i: sum(t * float(known[column]) for column, t in image.items()) for i, image in of.items()})
 
 
 def _shifted(program: BinaryProgram, form: QuadraticForm, levels: Indices | None = None) -> QuadraticForm:
@@ -122,31 +97,28 @@ def _shifted(program: BinaryProgram, form: QuadraticForm, levels: Indices | None
     return replace(form, linear=linear, constant=constant)
 
 
-def _images(declaration: Declaration, program: BinaryProgram) -> dict[int, Affine]:
-    images: dict[int, Affine] = {}
+def _images(declaration: Declaration, program: BinaryProgram) -> dict[int, Image]:
+    """Return the images of the variables with columns, by id."""
+    images: dict[int, Image] = {}
     for spec, group in zip(declaration.groups, program.groups, strict=True):
-        for l, variable in enumerate(spec.variables):
-            images[id(variable)] = (0.0, {group.start + l: 1.0})
+        images.update((id(v), {group.start + l: 1.0}) for l, v in enumerate(spec.variables))
     columns = {n.label: n.column for n in program.numbers}
-    for number in declaration.numbers:
-        if number.label in columns:
-            images[id(number.variable)] = (0.0, {columns[number.label]: 1.0})
+    images.update((id(n.variable), {columns[n.label]: 1.0}) for n in declaration.numbers if n.label in columns)
     for link in declaration.links:
-        terms: dict[int, float] = {}
+        image: Image = defaultdict(float, {ONE: link.value.constant})
         for i, c in link.value.linear.items():
-            for column, t in images[i][1].items():
-                terms[column] = terms.get(column, 0.0) + c * t
-        images[id(link.variable)] = (link.value.constant, terms)
+            for column, t in images[i].items():
+                image[column] += c * t
+        images[id(link.variable)] = image
     model: Any = declaration.model
     named = {v.name: v for v in model.component_data_objects(pyo.Var, descend_into=(pyo.Block, Disjunct))}
     for name, column in program.variable_columns.items():
-        variable = named.get(name)  # None for variables that the transformation of logic added
-        if variable is not None and id(variable) not in images:
-            images[id(variable)] = (0.0, {column: 1.0})
+        if name in named:  # other variables were added by the transformation of logic
+            images.setdefault(id(named[name]), {column: 1.0})
     return images
 
 
-def _image(images: dict[int, Affine], variable: Any) -> Affine:
+def _image(images: dict[int, Image], variable: Any) -> Image:
     if id(variable) not in images:
         raise SpaceError(
             f"the objective uses {variable.name!r}, which occurs in no rule and so has no column in the program; "
@@ -171,13 +143,15 @@ def optimum(
         settings: solver limits; the seed is also used for local search.
     """
     expression, direction = _objective(_expression(space.declaration, expression), direction)
-    unused = _unused_numbers(space, expression)
-    if unused:
+    body = parse_quadratic(expression, "the objective")
+    space.declaration.refuse_foreign("the objective", body)
+    missing = [n for n in space.tuned if n.label not in space.in_rules]
+    if unused := {n.label for n in missing if any(id(v) in body.ids for v in n.columns())}:
         space = space.wider(unused)
         minimiser = Minimiser(space.program, minimiser.backend)
     began = time.perf_counter()
     sign, solver = 1.0 if direction == MINIMIZE else -1.0, minimiser.backend.name
-    form = objective_form(space.declaration, space.program, expression)
+    form = form_of(space.declaration, space.program, body)
     # tolerances are absolute, and would hide the differences of an objective in farads
     unit = min(1.0, max(LEAST_UNIT, objective_unit(np.concatenate([form.linear, form.values]))))
     form = form.scaled(sign / unit)
@@ -190,13 +164,13 @@ def optimum(
             break
         levels = space.program.levels_of(answer.columns)
         config = space.configuration(levels, answer.columns)
-        exact = _revalued(space, answer, config, expression, sign / unit)
+        exact = _revalued(space, answer, config, body, sign / unit)
         if exact.status == answer.status:
             break
     return as_solution(config, exact or answer, sign * unit, began, solver)
 
 
-def _revalued(space: CompiledSpace, answer: Answer, config: Configuration, expression: Any, factor: float) -> Answer:
+def _revalued(space: CompiledSpace, answer: Answer, config: Configuration, body: Quadratic, factor: float) -> Answer:
     """Return the answer with the objective value of the configuration, which may differ from the program's by rounding.
 
     If it differs by more, the bound is lowered by the difference, and the answer is not called optimal.
@@ -204,7 +178,6 @@ def _revalued(space: CompiledSpace, answer: Answer, config: Configuration, expre
     Args:
         factor: by which the objective was multiplied.
     """
-    body = parse_quadratic(expression, "the objective")
     values = check(space.declaration, config, space.rules).assignment
     if not body.ids <= values.keys():
         return answer
@@ -214,13 +187,6 @@ def _revalued(space: CompiledSpace, answer: Answer, config: Configuration, expre
         return replace(answer, value=value, bound=min(answer.bound, value))
     status = FEASIBLE if answer.status == OPTIMAL else answer.status
     return replace(answer, status=status, value=value, bound=min(answer.bound, value) - distance)
-
-
-def _unused_numbers(space: CompiledSpace, expression: Any) -> set[str]:
-    """Return the labels of numerical parameters in an expression that have no columns, because no rule contains them."""
-    used = parse_quadratic(expression, "the objective").ids
-    missing = [n for n in space.tuned if n.label not in space.in_rules]
-    return {n.label for n in missing if any(id(v) in used for v in n.columns())}
 
 
 def _expression(declaration: Declaration, expression: Any) -> Any:

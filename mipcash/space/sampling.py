@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -69,12 +69,8 @@ DRAWS = 8
 """Number of draws of bound numbers, of which a design takes the farthest from its earlier points."""
 
 
-@dataclass(frozen=True)
-class DiscreteSample:
-    """Levels, (G,), and base columns, (n,); None if no rule contains a numerical parameter."""
-
-    levels: Indices
-    columns: Vector | None
+DiscreteSample = tuple[Indices, Vector | None]
+"""Legal levels, (G,), and base columns, (n,), if the space has numbers in rules."""
 
 
 def sample(
@@ -100,7 +96,7 @@ def sample(
     samples = (
         _uniform(space, minimiser, n, rng)
         if uniform
-        else _by_volume(space, minimiser, n, rng) or sample_levels(minimiser, n, _limits(minimiser), rng)
+        else _by_volume(space, minimiser, n, rng) or sample_levels(minimiser, n, rng)
     )
     if n and not samples:
         raise InfeasibleSpaceError(explained(space, minimiser.backend, empty=True))
@@ -112,16 +108,11 @@ def sample(
     if ends:
         samples, units = _at_ends(minimiser, samples, rng), np.round(units)
     found = list[Configuration]()
-    for k, s in enumerate(samples):
+    for k, (levels, columns) in enumerate(samples):
         if found and minimiser.deadline.passed:
             break
-        found.append(finished(space, s.levels, s.columns, units[k], rng, spread=not ends))
+        found.append(finished(space, levels, columns, units[k], rng, spread=not ends))
     return found
-
-
-def _limits(minimiser: Minimiser) -> SolverSettings:
-    """Return the limits of a seed. Only under MANY rows it may be a first solution, which depends on the version of a solver."""
-    return replace(QUESTION, gap=FOUND) if many_rules(minimiser.program) else QUESTION
 
 
 def _at_ends(minimiser: Minimiser, samples: Sequence[DiscreteSample], rng: np.random.Generator) -> list[DiscreteSample]:
@@ -130,25 +121,25 @@ def _at_ends(minimiser: Minimiser, samples: Sequence[DiscreteSample], rng: np.ra
     search = None if program.numbers or not samples else minimiser.search(None)
     if search is None or not search.legality.complete:
         return list(samples)
-    latent = np.minimum(np.array([s.levels for s in samples]), program.n_levels - 1)
+    latent = np.minimum(np.array([levels for levels, _ in samples]), program.n_levels - 1)
     for g, group in enumerate(program.groups):
         if group.ordered and group.kind != "ordering":
             trial = latent.copy()
             trial[:, g] = (group.n_levels - 1) * rng.integers(2, size=len(trial))
             legal = search.legality.check(search.legality.effective(trial))
             latent[legal] = trial[legal]
-    return [DiscreteSample(s, None) for s in search.legality.effective(latent)]
+    return [(s, None) for s in search.legality.effective(latent)]
 
 
 def _uniform(space: CompiledSpace, minimiser: Minimiser, n: int, rng: np.random.Generator) -> list[DiscreteSample]:
     found = None if minimiser.program.numbers else uniform_legal_levels(minimiser, n, rng)
     levels = found[0] if found is not None and found[1].all() else None
-    if levels is None and n and emptiness(space.program, minimiser.backend, QUESTION).status != INFEASIBLE:
+    if levels is None and n and emptiness(space.program, minimiser.backend).status != INFEASIBLE:
         raise SpaceError(
             f"the legal configurations of space {space.name!r} cannot be counted exactly, so there are no uniform draws: rules "
             "contain numerical or auxiliary variables, or tie too many parameters. Leave criterion= out for well-spread samples"
         )
-    return [] if levels is None else [DiscreteSample(s, None) for s in levels]
+    return [] if levels is None else [(s, None) for s in levels]
 
 
 def finished(
@@ -187,12 +178,10 @@ def finished(
     return space.decoded(levels, columns, space.active(levels, numbers), legal)
 
 
-def sample_levels(
-    minimiser: Minimiser, n: int, settings: SolverSettings, rng: np.random.Generator
-) -> list[DiscreteSample]:
+def sample_levels(minimiser: Minimiser, n: int, rng: np.random.Generator) -> list[DiscreteSample]:
     """Return n legal level vectors; fewer only if the space is empty (then none) or the deadline passes.
 
-    Every solve is bounded by ``settings``, and there are no rejection loops.
+    Every solve is bounded by ``QUESTION``, and there are no rejection loops.
 
     Raises:
         SolverError: a limit was reached before anything was found or proven.
@@ -200,23 +189,21 @@ def sample_levels(
     program = minimiser.program
     search = minimiser.search(None) if not program.numbers else None
     if search is None:
-        return _walks_beside_numbers(minimiser, n, settings, rng)
+        return _walks_beside_numbers(minimiser, n, rng)
     latent = uniform_levels(minimiser, max(BATCH, n), rng)
     levels = search.legality.effective(latent)
     legal = search.legality.check(levels)
     if legal.mean() >= LOOSE and legal.sum() >= n:
-        return [DiscreteSample(s, None) for s in levels[legal][:n]]
+        return [(s, None) for s in levels[legal][:n]]
     found = uniform_legal_levels(minimiser, n, rng, large=False)
     if found is not None and found[1].all():
-        return [DiscreteSample(s, None) for s in found[0]]
-    walked = _seeds_and_walks(minimiser, search, n, settings, rng)
+        return [(s, None) for s in found[0]]
+    walked = _seeds_and_walks(minimiser, search, n, rng)
     uniform = walked if found is None else np.where(found[1], found[0][: len(walked)], walked)
-    return [DiscreteSample(s, None) for s in uniform]
+    return [(s, None) for s in uniform]
 
 
-def _seeds(
-    minimiser: Minimiser, count: int, settings: SolverSettings, rng: np.random.Generator
-) -> list[tuple[Indices, Vector]]:
+def _seeds(minimiser: Minimiser, count: int, rng: np.random.Generator) -> list[tuple[Indices, Vector]]:
     """Return levels and base columns of ``count`` seeds, fewer if the deadline passes, none if nothing is legal.
 
     Raises:
@@ -227,6 +214,8 @@ def _seeds(
         made = [levels for _ in range(count) for levels in _repaired(repairing, rng)]
         if made:
             return [(levels, minimiser.columns(levels, None)) for levels in made]
+    # a first solution depends on the version of a solver, so only under MANY rows
+    settings = replace(QUESTION, gap=FOUND) if many_rules(minimiser.program) else QUESTION
     answers, seeding = list[Answer](), minimiser.until(minimiser.deadline.share(SEEDING))
     for _ in range(count):
         answers.append(seed(seeding, settings, rng))
@@ -246,11 +235,9 @@ def _seed_count(minimiser: Minimiser) -> int:
     return FEW_SEEDS if many_rules(minimiser.program) else SEEDS
 
 
-def _seeds_and_walks(
-    minimiser: Minimiser, search: LocalSearch, n: int, settings: SolverSettings, rng: np.random.Generator
-) -> Indices:
+def _seeds_and_walks(minimiser: Minimiser, search: LocalSearch, n: int, rng: np.random.Generator) -> Indices:
     """Return legal levels, (n, G); fewer only if there are none or the deadline passes."""
-    seeds = _seeds(minimiser, min(n, _seed_count(minimiser)), settings, rng)
+    seeds = _seeds(minimiser, min(n, _seed_count(minimiser)), rng)
     found = np.array([levels for levels, _ in seeds], dtype=np.int64).reshape(len(seeds), len(minimiser.program.groups))
     if n > len(found) > 0:
         starts = found[np.arange(n - len(found)) % len(found)]
@@ -259,12 +246,10 @@ def _seeds_and_walks(
     return found
 
 
-def _walks_beside_numbers(
-    minimiser: Minimiser, n: int, settings: SolverSettings, rng: np.random.Generator
-) -> list[DiscreteSample]:
+def _walks_beside_numbers(minimiser: Minimiser, n: int, rng: np.random.Generator) -> list[DiscreteSample]:
     """Sample levels if rules contain numerical parameters: make seeds, then walk over levels at the values of each seed."""
-    seeds = _seeds(minimiser, min(n, _seed_count(minimiser)), settings, rng)
-    found = [DiscreteSample(levels, columns) for levels, columns in seeds]
+    seeds = _seeds(minimiser, min(n, _seed_count(minimiser)), rng)
+    found: list[DiscreteSample] = [*seeds]
     share = -(-(n - len(found)) // max(1, len(seeds)))
     minimiser = minimiser.until(minimiser.deadline.share(LEVELS))
     for levels, columns in seeds if share > 0 else []:
@@ -274,12 +259,12 @@ def _walks_beside_numbers(
         search = minimiser.search(numbers) if minimiser.separable else None
         if search is None:
             with suppress(UndecidedError):  # samples found so far are returned
-                found += [DiscreteSample(*point) for point in _seeds(minimiser, share, settings, rng)]
+                found += _seeds(minimiser, share, rng)
             continue
         starts = np.repeat(levels[None], share, axis=0)
         walked = search.legality.effective(search.walk(starts, 3 * len(minimiser.program.groups), rng))
         legal = walked[search.legality.check(walked)]
-        found += [DiscreteSample(s, minimiser.columns(s, numbers)) for s in legal]
+        found += [(s, minimiser.columns(s, numbers)) for s in legal]
     return [found[k] for k in rng.permutation(len(found))[:n]]  # the samples of one seed are alike
 
 
@@ -305,7 +290,7 @@ def _by_volume(space: CompiledSpace, minimiser: Minimiser, n: int, rng: np.rando
             columns = minimiser.columns(levels[0], numbers)
             # a user may have narrowed or fixed a variable on the live model
             if np.all((columns[of] >= low[of]) & (columns[of] <= high[of])):
-                found.append(DiscreteSample(levels[0], columns))
+                found.append((levels[0], columns))
         if len(found) == n:
             return found
     rng.bit_generator.state = before  # what follows does not depend on this attempt
@@ -365,12 +350,7 @@ def pins_numbers(program: BinaryProgram, reals: bool = True) -> bool:
     Args:
         reals: count continuous ones too, of which not all can be eliminated.
     """
-    if not program.numbers:
-        return False
-    key = "pins numbers", reals
-    if key not in program.derived:
-        program.derived[key] = _pins_numbers(program, reals)
-    return bool(program.derived[key])
+    return bool(program.numbers) and program.once(("pins", reals), lambda: _pins_numbers(program, reals))
 
 
 def _pins_numbers(program: BinaryProgram, reals: bool) -> bool:
@@ -453,20 +433,15 @@ def cover(
         more = count[known] - count[known].min(initial=np.inf)
         rare, drawn = np.where(more < 2, 1.0, 0.0), rng.random(len(known)) / np.maximum(1.0, more)
         bonus[known] = weight * (rare + drawn)
-    bonus = np.maximum(bonus, _of_algorithms(program, shown, bonus))
+    points = np.array(shown, dtype=np.int64).reshape(len(shown), len(program.groups))
+    others = np.maximum.reduceat(bonus, program.starts).sum() if len(program.groups) else 0.0
+    bonus = np.maximum(bonus, rewards(program, points, min(HEAVIEST, float(others))))
     starts: Sequence[Indices] = ()
     if many_over_levels(program):
         starts = shown or _repaired(minimiser.until(minimiser.deadline.share(REPAIRING)), rng)
         easy = replace(EASY, time_limit=min(EASY.time_limit, settings.time_limit))
         settings = easy if starts else replace(settings, gap=FOUND)
     return seed(minimiser, settings, rng, bonus=bonus, excluded=excluded, pull=TIE_BREAK, starts=starts)
-
-
-def _of_algorithms(program: BinaryProgram, shown: Sequence[Indices], bonus: Vector) -> Vector:
-    """Return the rewards of algorithms that no point shows, larger than all other rewards; see ``mipcash.space.counting``."""
-    unseen = np.array(shown, dtype=np.int64).reshape(len(shown), len(program.groups))
-    others = np.maximum.reduceat(bonus, program.starts).sum() if len(program.groups) else 0.0
-    return rewards(program, unseen, min(HEAVIEST, float(others)))
 
 
 def _repaired(minimiser: Minimiser, rng: np.random.Generator) -> list[Indices]:

@@ -657,8 +657,7 @@ class Space(ExchangeMixin):
         Returns:
             An integer. If a limit was reached, its ``exact`` is False and it prints as "at least n".
         """
-        deadline = Deadline.after(time_limit)
-        return count(minimiser_of(self).until(deadline), limit, QUESTION, deadline)
+        return count(minimiser_of(self).until(Deadline.after(time_limit)), limit)
 
     def bounds(
         self, solver: str | Backend = DEFAULT, *, time_limit: float | None = QUESTION.time_limit

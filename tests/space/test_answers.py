@@ -15,6 +15,7 @@ from mipcash.space.compiled import compiled
 from mipcash.space.conflict import _largest_violation
 from mipcash.space.domain import Domain
 from tests.slow import SOLVES, counted
+from tests.spaces import designed
 
 # -- samples --------------------------------------------------------------------------------------------------------
 
@@ -55,10 +56,12 @@ def test_samples_and_designs_show_every_possible_level() -> None:
     assert all(space.is_legal(c) for c in samples)
     assert set().union(*map(levels_of, samples)) == possible
     assert min(sum(c["act"] == a for c in samples) for a in ("relu", "tanh", "selu")) >= 20
-    design = Domain.of(space).design(40, np.random.default_rng(0))
-    assert all(space.is_legal(c) and s.config == c for c, s in design)
-    assert set().union(*(levels_of(c) for c, _ in design)) == possible
-    first = [c["model"] for c, _ in Domain.of(space).design(3, np.random.default_rng(0))]
+    design = designed(Domain.of(space), 40, np.random.default_rng(0))
+    assert all(map(space.is_legal, design))
+    assert set().union(*map(levels_of, design)) == possible
+    config, solution = Domain.of(space).design(np.random.default_rng(0))
+    assert config == solution.config == design[0]
+    first = [c["model"] for c in design[:3]]
     assert sorted(first) == ["linear", "svm", "tree"], "the structure comes first"
 
 
@@ -70,7 +73,7 @@ def test_small_structures_are_shown_as_often_as_large_ones() -> None:
     inner = space.categorical("inner", ["a", "b"], when=kind["rich"])
     space.integer("q", 0, 9, when=inner["b"])
     space.real("x", 0.0, 1.0)
-    design = [c for c, _ in Domain.of(space).design(12, np.random.default_rng(0))]
+    design = designed(Domain.of(space), 12, np.random.default_rng(0))
     counts = {name: sum(c["kind"] == name for c in design) for name in ("bare", "rich", "plain")}
     assert max(counts.values()) - min(counts.values()) <= 2, counts
     assert {c["inner"] for c in design if "inner" in c} == {"a", "b"}
@@ -98,7 +101,7 @@ def test_an_empty_space_raises_an_error_with_the_conflicting_rule() -> None:
     with pytest.raises(InfeasibleSpaceError, match="never"):
         space.sample(5)
     with pytest.raises(InfeasibleSpaceError, match="never"):
-        Domain.of(space).design(5, np.random.default_rng(0))
+        Domain.of(space).design(np.random.default_rng(0))
     assert space.sample(0) == []
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import mipcash as mc
 from mipcash.deadline import Deadline
-from mipcash.space.compiled import QUESTION, compiled, minimiser_of
+from mipcash.space.compiled import compiled, minimiser_of
 from mipcash.space.counting import count
 from tests.fuzz.cases import cases
 from tests.fuzz.described import build
@@ -77,8 +77,8 @@ def test_after_the_deadline_the_count_is_a_lower_bound() -> None:
         i, j = rng.choice(20, size=2, replace=False).tolist()
         space.rule(f"rule {r}", choices[i][int(rng.integers(4))] + choices[j][int(rng.integers(4))] <= 1)
     minimiser = minimiser_of(space)
-    whole = count(minimiser, 100, QUESTION)
-    passed = count(minimiser, 100, QUESTION, Deadline(0.0, lambda: 1.0))
+    whole = count(minimiser, 100)
+    passed = count(minimiser.until(Deadline(0.0, lambda: 1.0)), 100)
     assert whole.exact
     assert 0 < passed.number <= whole.number
 

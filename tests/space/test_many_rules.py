@@ -14,10 +14,11 @@ from mipcash.backends.heuristics import repair
 from mipcash.backends.polytope import MANY, Polytope
 from mipcash.deadline import Deadline
 from mipcash.space import counting
-from mipcash.space.compiled import QUESTION, compiled, minimiser_of
+from mipcash.space.compiled import compiled, minimiser_of
 from mipcash.space.counting import Count, count
 from mipcash.space.domain import Domain
 from tests.slow import SOLVES, counted
+from tests.spaces import designed
 
 
 @pytest.mark.parametrize("number", range(2))
@@ -57,7 +58,7 @@ def test_a_thousand_rules_over_all_integers_need_no_solver(monkeypatch: pytest.M
     calls = counted(monkeypatch, *SOLVES)
     assert space.explain() == "space 'dense' is not empty"
     assert calls == []
-    made = [config for config, _ in Domain.of(space).design(2, np.random.default_rng(0))]
+    made = designed(Domain.of(space), 2, np.random.default_rng(0))
     assert all(space.is_legal(c) for c in [*made, *space.sample(2, seed=1)])
     assert len({repr(c) for c in made}) == 2
 
@@ -123,8 +124,8 @@ def test_samples_and_proposals_keep_their_time_limit_under_tight_rules(
 def test_a_count_under_very_many_rules_is_at_least_one(monkeypatch: pytest.MonkeyPatch) -> None:
     minimiser = minimiser_of(tight(repair.MANY + 10, room=40))
     monkeypatch.setattr(counting, "_counted", lambda *_: Count(0, False))
-    assert str(count(minimiser, 10, QUESTION)) == "at least 1"
-    assert str(count(minimiser, 10, QUESTION, Deadline.after(0.0))) == "at least 0"
+    assert str(count(minimiser, 10)) == "at least 1"
+    assert str(count(minimiser.until(Deadline.after(0.0)), 10)) == "at least 0"
 
 
 def test_bounds_without_a_solver_exclude_values_that_a_single_rule_forbids() -> None:

@@ -18,8 +18,6 @@ import pytest
 import mipcash as mc
 from mipcash.backends.task import SolverSettings
 from mipcash.program.forms import QuadraticForm
-from mipcash.space.compiled import compiled, minimiser_of
-from mipcash.space.design import design
 from mipcash.space.domain import Domain
 from mipcash.space.exclusion import Exclusion
 
@@ -222,9 +220,11 @@ def answers(declare: Callable[[mc.Space], list[Any]]) -> Iterator[str]:
     for criterion in (*criteria, "uniform") if declare in (budget, neighbours) else criteria:
         found = space.sample(3 if declare is few_points else 6, seed=4, criterion=criterion)
         yield from (f"  sample, {criterion}: {shown(c)}" for c in found)
-    points = design(compiled(space), minimiser_of(space), 3 if declare is few_points else 8, np.random.default_rng(5))
-    yield from (f"  design: {shown(config)}" for config, _ in points)
-    yield from searches(Domain.of(space), points[2][0])
+    points, rng = list[Any](), np.random.default_rng(5)
+    for _ in range(3 if declare is few_points else 8):
+        points.append(Domain.of(space).design(rng, points)[0])
+        yield f"  design: {shown(points[-1])}"
+    yield from searches(Domain.of(space), points[2])
     for question in asked:
         if isinstance(question, dict):
             yield f"  nearest to {shown(question)}: {shown(space.nearest(question))}"

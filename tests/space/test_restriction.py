@@ -17,7 +17,7 @@ from mipcash.program.forms import QuadraticForm
 from mipcash.program.legality import legality_at
 from mipcash.program.points import Point
 from mipcash.space.domain import Domain
-from tests.spaces import ALL, bound_numbers, continuous, conv_net, discrete
+from tests.spaces import ALL, bound_numbers, continuous, conv_net, designed, discrete
 
 LIMITS = SolverSettings(gap=0.0)
 
@@ -107,10 +107,10 @@ def test_minima_samples_and_designs_are_those_of_the_space_with_the_values(name:
     expected = {told(part.raw(p)) for p in legal}
     if ("wide" in space.parameters and "wide" not in fixed) or len(expected) > 12:
         return
-    made = [config for config, _ in part.design(len(expected), rng)]
+    made = designed(part, len(expected), rng)
     assert {told(c) for c in made} == expected
     with pytest.raises(SpaceExhaustedError):
-        part.design(1, rng, before=made)
+        part.design(rng, before=made)
 
 
 NUMBERS = [
@@ -127,7 +127,7 @@ def test_fixed_numbers_keep_their_values(make: Callable[[], mc.Space], fixed: di
     domain = Domain.of(space)
     part, rng = domain.restricted(fixed), np.random.default_rng(2)
     configs = part.sample(8, rng)
-    configs += [config for config, _ in part.design(1, rng)]
+    configs.append(part.design(rng)[0])
     points = part.encode(configs)
     for config, point in zip(configs, points, strict=True):
         assert space.is_legal(config)

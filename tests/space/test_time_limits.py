@@ -14,7 +14,7 @@ from mipcash.deadline import Deadline
 from mipcash.errors import MipcashError, SolverError
 from mipcash.program.legality import Legality
 from mipcash.space.bounds import Extent, extents
-from mipcash.space.compiled import QUESTION, compiled
+from mipcash.space.compiled import compiled
 from mipcash.space.counting import Count, count
 from mipcash.space.minimiser import Minimiser
 from mipcash.space.sampling import sample
@@ -54,7 +54,7 @@ def test_each_method_keeps_its_time_limit(name: str, seconds: float) -> None:
             for label, extent in extents(here, timed(slow, deadline)).items():
                 assert holds(extent, truth[label])
         elif ask == "count":
-            assert count(minimiser, 1000, QUESTION, deadline) <= number
+            assert count(minimiser, 1000) <= number
         else:
             try:
                 found = sample(here.until(deadline), minimiser, 12, np.random.default_rng(0))

@@ -14,7 +14,6 @@ deactivated blocks. Every component of the model is supported, or refused by nam
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 import pyomo.environ as pyo
@@ -29,6 +28,7 @@ from mipcash.modelling.formulas import ALWAYS
 from mipcash.modelling.live.components import BLOCKS, check_live_model, owners, refuse_unknown
 from mipcash.modelling.live.holes import bound_by_rows, write_pieces
 from mipcash.modelling.live.value_sets import Constant, Pieces, Values, values_of
+from mipcash.modelling.parameters import NumericParameter
 from mipcash.modelling.quadratic import parse_quadratic
 
 FIXED, OFF = "was fixed", "was part of a deactivated block"
@@ -36,17 +36,6 @@ FIXED, OFF = "was fixed", "was part of a deactivated block"
 
 NEARLY = 1e-3
 """Distance below which a bound of an integer that is not whole is rounded; other bounds may follow a Param."""
-
-
-@dataclass
-class _Plan:
-    """Plan of what each variable of the model becomes, made before anything is changed."""
-
-    numbers: list[tuple[Any, Values]] = field(default_factory=list)
-    booleans: list[Any] = field(default_factory=list)
-    left_out: list[tuple[Any, str]] = field(default_factory=list)
-    inner: list[Any] = field(default_factory=list)
-    """Inner variables of a ``Piecewise``, some of which Pyomo leaves without bounds."""
 
 
 def adopt_model(declaration: Declaration, model: Any, auxiliary: Iterable[str]) -> None:
@@ -66,14 +55,14 @@ def adopt_model(declaration: Declaration, model: Any, auxiliary: Iterable[str]) 
             "(model.create_instance())"
         )
     refuse_unknown(model)
-    plan = _plan(model, set(auxiliary))
-    before = declaration.model
-    declaration.model = model
+    variables = _searched(model, set(auxiliary))
+    before, declaration.model = declaration.model, model
     undo: list[Callable[[], None]] = []
     try:
         declaration.install_components()
         undo += [lambda: model.del_component("rules"), lambda: model.del_component("parameters")]
-        _carry_out(declaration, plan, undo)
+        for variable in variables:
+            _adopt_one(declaration, variable, undo)
         check_live_model(declaration)
     except Exception:
         for step in reversed(undo):
@@ -82,8 +71,9 @@ def adopt_model(declaration: Declaration, model: Any, auxiliary: Iterable[str]) 
         raise
 
 
-def _plan(model: Any, skip: set[str]) -> _Plan:
-    plan, names = _Plan(), set[str]()
+def _searched(model: Any, skip: set[str]) -> list[Any]:
+    """Return the variables that are not auxiliary."""
+    found, names = list[Any](), set[str]()
     booleans = list(model.component_data_objects(pyo.BooleanVar, descend_into=BLOCKS))
     associated = {id(b.get_associated_binary()) for b in booleans if b.get_associated_binary() is not None}
     for variable in [*model.component_data_objects(pyo.Var, descend_into=BLOCKS), *booleans]:
@@ -91,31 +81,29 @@ def _plan(model: Any, skip: set[str]) -> _Plan:
             continue
         around = [variable.name, variable.parent_component().name, *(b.name for b in owners(variable))]
         names.update(around)
-        if skip & set(around):
-            continue
-        _plan_one(plan, variable)
-    unknown = skip - names
-    if unknown:
+        found += [] if skip & set(around) else [variable]
+    if unknown := skip - names:
         raise SpaceError(
             f"auxiliary names {sorted(unknown)} are not variables of the model; it has "
             f"{[v.name for v in model.component_data_objects(pyo.Var, descend_into=pyo.Block)]}"
         )
-    return plan
+    return found
 
 
-def _plan_one(plan: _Plan, variable: Any) -> None:
-    blocks = list(owners(variable))
+def _adopt_one(declaration: Declaration, variable: Any, undo: list[Callable[[], None]]) -> None:
+    blocks, left_out = list(owners(variable)), declaration.parts.left_out
     if any(isinstance(b.parent_component(), Piecewise) for b in blocks):
         if not variable.fixed and variable.ctype is pyo.Var:
-            plan.inner.append(variable)
+            undo.append(_restore(variable))
+            bound_by_rows(variable)
     elif variable.fixed:
         if variable.value is None:
             raise SpaceError(
                 f"variable {variable.name!r} is fixed without a value; give it one (fix(value)) or unfix it"
             )
-        plan.left_out.append((variable, FIXED))
+        left_out[id(variable)] = variable, FIXED
     elif not all(b.active for b in blocks):
-        plan.left_out.append((variable, OFF))
+        left_out[id(variable)] = variable, OFF
     elif any(b.ctype is Disjunct for b in blocks):
         if variable.local_name not in ("indicator_var", "binary_indicator_var"):
             raise SpaceError(
@@ -123,25 +111,12 @@ def _plan_one(plan: _Plan, variable: Any) -> None:
                 "move it out of the disjunct to make it a parameter, or name it in auxiliary="
             )
     elif variable.ctype is pyo.BooleanVar:
-        plan.booleans.append(variable)
+        if variable.get_associated_binary() is None:
+            undo.append(lambda: setattr(variable, "_associated_binary", None))
+        _adopt_boolean(declaration, variable)
     else:
-        plan.numbers.append((variable, values_of(variable)))
-
-
-def _carry_out(declaration: Declaration, plan: _Plan, undo: list[Callable[[], None]]) -> None:
-    parts = declaration.parts
-    for variable, why in plan.left_out:
-        parts.left_out[id(variable)] = (variable, why)
-    for variable in plan.inner:
         undo.append(_restore(variable))
-        bound_by_rows(variable)
-    for variable, values in plan.numbers:
-        undo.append(_restore(variable))
-        _adopt(declaration, variable, values)
-    for boolean in plan.booleans:
-        if boolean.get_associated_binary() is None:
-            undo.append(lambda b=boolean: setattr(b, "_associated_binary", None))  # type: ignore[misc]
-        _adopt_boolean(declaration, boolean)
+        _adopt(declaration, variable, values_of(variable))
 
 
 def _restore(variable: Any) -> Callable[[], None]:
@@ -176,7 +151,7 @@ def _adopt(declaration: Declaration, variable: Any, values: Values) -> None:
             for bound, whole, put in ((variable.lb, low, variable.setlb), (variable.ub, high, variable.setub)):
                 if bound is not None and 0.0 < abs(bound - whole) < NEARLY:
                     put(whole)
-        declaration.parameters[name] = declaration.attach(block, name, domain, variable, tuned=True)
+        declaration.parameters[name] = NumericParameter(name, domain, True, variable, block)
         declaration.numbers.append(Number(name, variable, domain, None, tuned=True))
         if isinstance(domain, Integer) and domain.step > 1:
             block.k = pyo.Var(domain=pyo.Integers, bounds=(0, len(domain.values) - 1))

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NoReturn
 
 from pyomo.core.base.range import NumericRange
 
@@ -61,28 +61,6 @@ class Constant:
     value: float
 
 
-@dataclass(frozen=True)
-class _Run:
-    """A progression ``first, first + step, ...`` of ``count`` values."""
-
-    first: float
-    step: float
-    count: int
-
-    @property
-    def last(self) -> float:
-        return self.first + (self.count - 1) * self.step
-
-    def values(self) -> list[float]:
-        return [self.first + k * self.step for k in range(self.count)]
-
-    def holds(self, other: _Run) -> bool:
-        """Return True if all values of another run are among this one's."""
-        if other.first < self.first or other.last > self.last:
-            return False
-        return (other.first - self.first) % self.step == 0 and (other.count == 1 or other.step % self.step == 0)
-
-
 Values = Real | Integer | Ordinal | Pieces | Constant
 
 
@@ -107,12 +85,9 @@ def values_of(variable: Any) -> Values:
             f"variable {name!r} can take no value: its domain {_text(variable)} has none in [{low:g}, {high:g}]; "
             "widen its bounds or its domain"
         )
-    runs = _merged_runs(runs)
     if pieces:
         return _of_pieces(variable, runs, pieces)
-    if len(runs) == 1 and _whole(runs[0]):
-        return Integer(int(runs[0].first), int(runs[0].last), int(runs[0].step))
-    return _of_values(variable, _listed(variable, runs))
+    return _progression(runs) or _of_values(variable, _listed(variable, runs))
 
 
 def _text(variable: Any, shown: int = 4) -> str:
@@ -126,7 +101,7 @@ def _is_open(variable: Any) -> bool:
     return any((not r.closed[0] and low == r.start) or (not r.closed[1] and high == r.end) for r in ranges)
 
 
-def _clipped(variable: Any) -> tuple[list[_Run], list[Piece]]:
+def _clipped(variable: Any) -> tuple[list[Sequence[float]], list[Piece]]:
     """Return progressions and intervals of the domain within the bounds.
 
     Raises:
@@ -142,22 +117,20 @@ def _clipped(variable: Any) -> tuple[list[_Run], list[Piece]]:
     low, high = bounds_of(variable)
     if abs(high - low) <= SAME * max(1.0, abs(low), abs(high)):
         low, high = min(low, high), max(low, high)
-    runs, pieces = [], []
+    runs, pieces = list[Sequence[float]](), list[Piece]()
     for r in ranges:
         if r.step or r.start == r.end:
-            run = _clipped_run(r, low, high)
-            if run is not None and not math.isfinite(run.count):
-                _refuse_unbounded(variable)
-            runs += [run] if run is not None else []
+            run = _clipped_run(variable, r, low, high)
+            runs += [run] if run else []
         elif low <= r.end and high >= r.start and low <= high:
             piece = _clipped_piece(r, low, high)
             if not (math.isfinite(piece.low) and math.isfinite(piece.high)):
                 _refuse_unbounded(variable)
             pieces.append(piece)
-    return runs, pieces
+    return sorted(runs, key=lambda run: run[0]), pieces
 
 
-def _refuse_unbounded(variable: Any) -> None:
+def _refuse_unbounded(variable: Any) -> NoReturn:
     raise SpaceError(
         f"variable {variable.name!r} needs finite bounds to be searched; set both (setlb, setub), or name it in auxiliary= "
         "where no rule uses it"
@@ -170,51 +143,43 @@ def _clipped_piece(r: Any, low: float, high: float) -> Piece:
     )
 
 
-def _clipped_run(r: Any, low: float, high: float) -> _Run | None:
-    """Return the members of a discrete range between two bounds, or None; the count is infinite if they never end."""
+def _clipped_run(variable: Any, r: Any, low: float, high: float) -> Sequence[float]:
+    """Return the members of a discrete range between two bounds, whole numbers as a ``range``."""
     start, step = r.start, abs(r.step) or 1
     first, last = (r.end, start) if r.step < 0 else (start, r.end)
     low -= min(ROUNDING + SAME * abs(low), STEP_SHARE * step)
     high += min(ROUNDING + SAME * abs(high), STEP_SHARE * step)
     least, most = max(low, first), min(high, last)
+    if least > most:
+        return ()
     if not (math.isfinite(least) and math.isfinite(most)):
-        return None if least > most else _Run(start, step, math.inf)  # type: ignore[arg-type]
+        _refuse_unbounded(variable)
     below, above = math.ceil((least - start) / step - ROUNDING), math.floor((most - start) / step + ROUNDING)
-    return None if above < below else _Run(start + below * step, step, above - below + 1)
+    if float(start).is_integer():
+        return range(int(start) + below * step, int(start) + above * step + 1, step)
+    if above - below >= LISTING_LIMIT:
+        _refuse_many(variable, above - below + 1, LISTING_LIMIT)
+    return [start + k * step for k in range(below, above + 1)]
 
 
-def _whole(run: _Run) -> bool:
-    return float(run.first).is_integer() and float(run.step).is_integer()
+def _progression(runs: Sequence[Sequence[float]]) -> Integer | None:
+    """Return progressions that continue one another as one: the integers are two, from 0 up and from 0 down."""
+    whole = [run for run in runs if isinstance(run, range)]
+    if len(whole) < len(runs) or len({(run.step, run[0] % run.step) for run in whole}) > 1:
+        return None
+    if any(b[0] > a[-1] + a.step for a, b in pairwise(whole)):
+        return None
+    return Integer(whole[0][0], max(run[-1] for run in whole), whole[0].step)
 
 
-def _merged_runs(runs: Sequence[_Run]) -> list[_Run]:
-    """Merge runs: drop runs inside another, and join runs that continue one another."""
-    found: list[_Run] = []
-    for run in sorted(runs, key=lambda r: (r.first, -r.count)):
-        if any(other.holds(run) for other in found[-2:]):
-            continue
-        before = found[-1] if found else None
-        if before is not None and before.count > 1 and run.count == 1 and run.first == before.last + before.step:
-            found[-1] = replace(before, count=before.count + 1)
-        elif before is not None and before.step == run.step and (run.first - before.first) % run.step == 0:
-            if run.first <= before.last + before.step:
-                count = round((max(before.last, run.last) - before.first) / run.step) + 1
-                found[-1] = replace(before, count=count)
-            else:
-                found.append(run)
-        else:
-            found.append(run)
-    return found
-
-
-def _listed(variable: Any, runs: Sequence[_Run]) -> list[float]:
-    count = sum(run.count for run in runs)
+def _listed(variable: Any, runs: Sequence[Sequence[float]]) -> list[float]:
+    count = sum(map(len, runs)) - sum(b[0] in a for a, b in pairwise(runs))  # 0 is in both parts of the integers
     if count > LISTING_LIMIT:
         _refuse_many(variable, count, LISTING_LIMIT)
-    return sorted({v for run in runs for v in run.values()})
+    return sorted({v for run in runs for v in run})
 
 
-def _refuse_many(variable: Any, count: int, limit: int) -> None:
+def _refuse_many(variable: Any, count: int, limit: int) -> NoReturn:
     raise SpaceError(
         f"variable {variable.name!r} has a domain of {count} values that are not evenly spaced whole numbers, more than "
         f"{limit}; use an integer variable and calculate the value from it in a constraint, or name fewer values"
@@ -231,10 +196,8 @@ def _of_values(variable: Any, values: Sequence[float]) -> Integer | Ordinal:
     return Ordinal(tuple(int(v) if whole else float(v) for v in values))
 
 
-def _of_pieces(variable: Any, runs: Sequence[_Run], pieces: Iterable[Piece]) -> Values:
-    inside = list(pieces)
-    loose = [v for v in _listed(variable, runs) if not any(p.low < v < p.high for p in inside)]
-    parts = _united([*inside, *(Piece(v, v) for v in loose)])
+def _of_pieces(variable: Any, runs: Sequence[Sequence[float]], pieces: Iterable[Piece]) -> Values:
+    parts = _united([*pieces, *(Piece(v, v) for v in _listed(variable, runs))])
     for part in parts:
         if not (part.low_closed and part.high_closed):
             end, bound = (part.low, "setlb") if not part.low_closed else (part.high, "setub")
@@ -256,11 +219,8 @@ def _united(pieces: Iterable[Piece]) -> list[Piece]:
     """Merge intervals that overlap or touch. An end is closed if one of the merged intervals includes it."""
     found: list[Piece] = []
     for piece in sorted(pieces, key=lambda p: (p.low, not p.low_closed)):
-        last = found[-1] if found else None
-        touches = last is not None and (
-            piece.low < last.high or (piece.low == last.high and (piece.low_closed or last.high_closed))
-        )
-        if last is None or not touches:
+        last = found[-1] if found else Piece(-math.inf, -math.inf, False, False)
+        if piece.low > last.high or (piece.low == last.high and not (piece.low_closed or last.high_closed)):
             found.append(piece)
             continue
         far = max((last, piece), key=lambda p: (p.high, p.high_closed))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -170,17 +170,26 @@ def number_rules(
     unknown = set[int]().union(*(r.ids for r in mixed)) - fixed.keys() - position.keys()
     if not unknown:
         return [_with_equations(_part(mixed, fixed, active, position))]
-    pure = _related(
-        [r for r in rules if not r.body.ids & position.keys() and not r.ids <= fixed.keys()], fixed, unknown
-    )
+    others = [r for r in rules if not r.body.ids & position.keys() and not r.ids <= fixed.keys()]
+    linked = clusters((set(r.ids) - fixed.keys(), r) for r in others)
+    pure = [rule for ids, listed in linked if ids & unknown for rule in listed]
     both = [*pure, *mixed]
-    auxiliary = {i: v for r in both for i, v in _variables(r) if i not in fixed and i not in position}
+    variables = {i: v for r in both for q in (r.body, *r.when) for i, v in q.variables.items()}
+    auxiliary = {i: v for i, v in variables.items() if i not in fixed and i not in position}
     reals = _eliminable(auxiliary, both, fixed)
     known = {i: v for i, v in hint.items() if i not in fixed and i not in position and np.isfinite(v)}
     own = [r for r in mixed if not r.body.ids & reals.keys()]
     tied = [r for r in both if r.ids & reals.keys()]
+    asked = unknown.union(*(r.ids for r in tied)) - reals.keys()
+    also = {i: v for i, v in auxiliary.items() if i in asked}
+    discrete = [r for r in pure if not r.ids & reals.keys()]
+    search = AuxiliarySearch([*discrete, *_single_choices(discrete, [*mixed, *tied], fixed)], fixed, also)
+    solutions = list(islice(search.solutions(), PARTS + 1))
+    if search.over or len(solutions) > PARTS:  # only the known one
+        held = {i: v for i, v in known.items() if i not in reals}
+        solutions = [held] if also.keys() <= held.keys() else solutions[:PARTS]
     found = dict[Hashable, NumberRules]()
-    for solution in _solutions(pure, mixed, tied, fixed, unknown, auxiliary, reals, known):
+    for solution in solutions:
         values = {**fixed, **solution}
         rows = projected(_rows(tied, values, reals, position), len(position)) if tied else []
         if rows is None:  # too many rows: continuous auxiliary variables keep their known values, too
@@ -191,34 +200,6 @@ def number_rules(
             part = _with_equations(_with_rows(_part(own, values, active, position), rows))
             found.setdefault(part.point_set_key, part)
     return list(found.values())
-
-
-def _solutions(
-    pure: Sequence[Rule],
-    numbered: Sequence[Rule],
-    tied: Sequence[Rule],
-    fixed: Mapping[int, float],
-    unknown: Set[int],
-    others: Mapping[int, Variable],
-    reals: Mapping[int, Variable],
-    known: Mapping[int, float],
-) -> list[Mapping[int, float]]:
-    """Return the combinations of values of the integer auxiliary variables; only the known one if there are too many.
-
-    Args:
-        pure: rules without numbers that involve the unknown variables; numbered: those with numbers; tied: those with variables
-            that are eliminated.
-        unknown: variables in rules with numbers; others: all auxiliary variables; reals: those that are eliminated.
-    """
-    asked = set(unknown).union(*(r.ids for r in tied)) - reals.keys()
-    also = {i: v for i, v in others.items() if i in asked}
-    discrete = [r for r in pure if not r.ids & reals.keys()]
-    search = AuxiliarySearch([*discrete, *_single_choices(discrete, [*numbered, *tied], fixed)], fixed, also=also)
-    found: list[Mapping[int, float]] = list(islice(search.solutions(), PARTS + 1))
-    if not search.over and len(found) <= PARTS:
-        return found
-    held = {i: v for i, v in known.items() if i not in reals}
-    return [held] if also.keys() <= held.keys() else found[:PARTS]
 
 
 def _single_choices(discrete: Sequence[Rule], others: Sequence[Rule], fixed: Mapping[int, float]) -> list[Rule]:
@@ -249,11 +230,6 @@ def _single_choices(discrete: Sequence[Rule], others: Sequence[Rule], fixed: Map
             if not w.products:
                 found.append(replace(rule, body=single, lower=-math.inf, upper=w.constant, when=()))
     return found
-
-
-def _variables(rule: Rule) -> Iterator[tuple[int, Variable]]:
-    for body in (rule.body, *rule.when):
-        yield from body.variables.items()
 
 
 def _eliminable(
@@ -301,12 +277,6 @@ def _with_rows(part: NumberRules, rows: Sequence[Row]) -> NumberRules:
         plain=np.append(part.plain, np.zeros(len(rows), dtype=bool)),
         names=(*part.names, *(r.name for r in rows)),
     )
-
-
-def _related(rules: Sequence[Rule], fixed: Mapping[int, float], unknown: Set[int]) -> list[Rule]:
-    """Return the rules that involve the unknown variables, directly or through other auxiliary variables."""
-    groups = clusters((set(r.ids) - fixed.keys(), r) for r in rules)
-    return [rule for ids, listed in groups if ids & unknown for rule in listed]
 
 
 def _may_apply(rule: Rule, fixed: Mapping[int, float]) -> bool:
