@@ -31,8 +31,8 @@ GROUPED = {"execution": mc.Execution, "optimizer": mc.Method, "budget": mc.Budge
 """Arguments that group several settings. Each field is a separate option of the command line."""
 SCRIPT = {"objective", "space", "callbacks", "progress"}
 """Arguments that only scripts have."""
-STATES = """Potentials Effort Best _Batch _Pending _Search _Joining _Taken _Instance CostNetwork Clock Reader Inference Data Scores
-Models Settled LiveParts _Row _TableResidues _RowResidues _Layer Chart Reserve"""
+STATES = """Potentials Effort Best _Batch _Pending _Joining _Instance CostNetwork Clock Reader Inference Data Scores Models
+Settled LiveParts _Row Chart Reserve"""
 """Dataclasses whose objects change while something is searched, solved, read or drawn; all others are frozen."""
 
 

@@ -14,11 +14,9 @@ of an end to ``ENDS`` places of the unit scale. When the deadline of the domain 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from mipcash.deadline import Deadline
@@ -63,7 +61,7 @@ class ContinuousStep:
     def __init__(self, domain: Domain, starts: int, tolerance: float) -> None:
         self.domain, self.scale = domain, domain.scale
         self.starts, self.tolerance = starts, tolerance
-        self._held = {n.label: self.scale.labels.index(n.label) for n in domain.program.numbers}
+        self._held = {n.label: self.scale.place[n.label] for n in domain.program.numbers}
 
     def minimise(
         self,
@@ -272,8 +270,7 @@ class _BoundNumbers:
 
     def __init__(self, rules: NumberRules, scale: UnitScale, current: Vector, active: Indices) -> None:
         self.rules, self.scale, self.current, self.active = rules, scale, current, active
-        where = {label: d for d, label in enumerate(scale.labels)}
-        self._bound = np.array([where[label] for label in rules.labels], dtype=np.int64)
+        self._bound = np.array([scale.place[label] for label in rules.labels], dtype=np.int64)
         position = {int(d): k for k, d in enumerate(active)}
         self._moving = np.array([k for k, d in enumerate(self._bound) if int(d) in position], dtype=np.int64)
         self._columns = [position[int(d)] for d in self._bound[self._moving]]
@@ -290,26 +287,32 @@ class _BoundNumbers:
 
     def missed(self, x: Vector) -> Vector:
         """Return the violation of each rule beyond its slack, relative to its largest coefficient: (m,); integers are relaxed."""
-        rules, body = self.rules, self.rules.body(self._relaxed(x)[0])
+        rules, body = self.rules, self._body(x)
         missed = np.maximum(rules.row_low - body, body - rules.row_high) - rules.slack
         return np.asarray(missed / np.maximum(np.abs(rules.linear).max(axis=1, initial=0.0), 1e-300))
 
     def constraints(self) -> list[Mapping[str, object]]:
         """Return the rules in SLSQP's format: equations, then one-sided rows."""
-        found: list[Mapping[str, object]] = []
-        if np.any(self.rules.equal):
-            found.append({"type": "eq", "fun": self._missed, "jac": lambda x: self._gradient(x)[self.rules.equal]})
-        if np.any(self._low | self._high):
-            found.append({"type": "ineq", "fun": self._slack, "jac": self._slack_gradient})
+        rules, equal, found = self.rules, self.rules.equal, list[Mapping[str, object]]()
+        low, high = np.isfinite(rules.row_low) & ~equal, np.isfinite(rules.row_high) & ~equal
+
+        def room(x: Vector) -> Vector:
+            body = self._body(x)
+            return np.concatenate([(body - rules.row_low)[low], (rules.row_high - body)[high]])
+
+        def slopes(x: Vector) -> Vector:
+            gradient = self._gradient(x)
+            return np.concatenate([gradient[low], -gradient[high]])
+
+        if np.any(equal):
+            missed, slope = lambda x: (self._body(x) - rules.row_low)[equal], lambda x: self._gradient(x)[equal]
+            found.append({"type": "eq", "fun": missed, "jac": slope})
+        if np.any(low | high):
+            found.append({"type": "ineq", "fun": room, "jac": slopes})
         return found
 
-    @cached_property
-    def _low(self) -> NDArray[np.bool_]:
-        return np.asarray(np.isfinite(self.rules.row_low) & ~self.rules.equal)
-
-    @cached_property
-    def _high(self) -> NDArray[np.bool_]:
-        return np.asarray(np.isfinite(self.rules.row_high) & ~self.rules.equal)
+    def _body(self, x: Vector) -> Vector:
+        return self.rules.body(self._relaxed(x)[0])
 
     def _relaxed(self, x: Vector) -> tuple[Vector, Vector]:
         """Return v and its derivatives with respect to the unit values: (n_bound,), (n_bound,)."""
@@ -321,17 +324,6 @@ class _BoundNumbers:
         jacobian = np.zeros((len(self.rules.row_low), len(self.active)))
         jacobian[:, self._columns] = (self.rules.gradient(values) * slopes)[:, self._moving]
         return jacobian
-
-    def _missed(self, x: Vector) -> Vector:
-        return np.asarray((self.rules.body(self._relaxed(x)[0]) - self.rules.row_low)[self.rules.equal])
-
-    def _slack(self, x: Vector) -> Vector:
-        body = self.rules.body(self._relaxed(x)[0])
-        return np.concatenate([(body - self.rules.row_low)[self._low], (self.rules.row_high - body)[self._high]])
-
-    def _slack_gradient(self, x: Vector) -> Vector:
-        gradient = self._gradient(x)
-        return np.concatenate([gradient[self._low], -gradient[self._high]])
 
 
 def _blocks(active: Indices, rng: np.random.Generator) -> list[Indices]:

@@ -24,7 +24,6 @@ observations the residual is at its mean, 0.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -60,7 +59,7 @@ class ResidualSample:
         """Return f~ at fixed binaries, (n_z,)."""
         s = self.surface
         point = Encoded.at(s.kernel.structure, z, np.zeros(s.x.u.shape[1]))
-        structured, residual = s.section(z), ResidualSection.of(s.kernel, point, s.x)
+        structured, residual = s.section(z), ResidualSection(s.kernel, point, s.x)
 
         def at(u: Vector) -> tuple[float, Vector]:
             (value, gradient), (k, slope) = structured(u), residual(u)
@@ -74,43 +73,21 @@ WEIGHT = 100.0
 
 
 @dataclass(frozen=True)
-class Excess:
-    """Excess of a function over one bound of an outcome constraint.
-
-    Attributes:
-        function: the output as a function of the points.
-        sign: 1 for an upper bound, -1 for a lower one.
-        end: the bound, finite.
-    """
-
-    function: Acquisition
-    sign: float
-    end: float
-
-    @classmethod
-    def of(cls, limited: Limited, function: Acquisition) -> list[Excess]:
-        """Return the excess for each finite bound of a constrained output, which is the given function."""
-        ends = ((1.0, limited.high), (-1.0, limited.low))
-        return [cls(function, sign, end) for sign, end in ends if math.isfinite(end)]
-
-
-@dataclass(frozen=True)
 class FeasibleFirst:
     """Penalised function of the module's description, an ``mipcash.acquisition.acquisition.Acquisition``.
 
     Attributes:
         function: a.
-        limits: the excesses e.
+        limits: the outcome constraints, each with its output as a function of the points.
     """
 
     function: Acquisition
-    limits: Sequence[Excess]
+    limits: Sequence[tuple[Limited, Acquisition]]
 
     @classmethod
     def sampled(cls, loss: Surface, outputs: Mapping[str, Surface], limited: Mapping[str, Limited]) -> FeasibleFirst:
         """Return the function for one joint draw of the loss and every constrained output."""
-        excess = [e for name, each in limited.items() for e in Excess.of(each, ResidualSample(outputs[name]))]
-        return cls(ResidualSample(loss), excess)
+        return cls(ResidualSample(loss), [(each, ResidualSample(outputs[name])) for name, each in limited.items()])
 
     def values(self, points: Points) -> Vector:
         """Return the penalised values at a batch: shape (B,)."""
@@ -119,20 +96,21 @@ class FeasibleFirst:
     def violation(self, points: Points) -> Vector:
         """Return v: shape (B,)."""
         total = np.zeros(len(points))
-        for each in self.limits:
-            total += np.maximum(0.0, each.sign * (each.function.values(points) - each.end))
+        for limit, function in self.limits:
+            output = function.values(points)
+            total += np.maximum(0.0, np.maximum(output - limit.high, limit.low - output))
         return total
 
     def section(self, z: Vector) -> Section:
         """Return the function at fixed binaries, (n_z,); its gradient is one-sided at a bound."""
         function = self.function.section(z)
-        limits = [(each.function.section(z), each.sign, each.end) for each in self.limits]
+        limits = [(limit, output.section(z)) for limit, output in self.limits]
 
         def at(u: Vector) -> tuple[float, Vector]:
             value, gradient = function(u)
-            for section, sign, end in limits:
+            for limit, section in limits:
                 output, slope = section(u)
-                beyond = sign * (output - end)
+                beyond, sign = max((output - limit.high, 1.0), (limit.low - output, -1.0))
                 if beyond > 0.0:
                     value, gradient = value + WEIGHT * beyond, gradient + WEIGHT * sign * slope
             return value, gradient

@@ -11,7 +11,6 @@ violated so far. The other rows are checked by a matrix-vector product.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import highspy
@@ -19,7 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from mipcash.backends.silent import SilentHighs
-from mipcash.program.forms import Booleans, Indices, Vector
+from mipcash.program.forms import Booleans, Vector
 
 TIGHTEST = 1e-10
 """The smallest feasibility tolerance of HiGHS."""
@@ -48,25 +47,35 @@ NEAR = 1e4
 """Largest step of a refinement, magnified."""
 
 
-@dataclass(frozen=True)
 class Polytope:
     """A bounded polyhedron in the module's notation; every bound on x is finite.
 
     Attributes:
         lazy: whether rows are added only once violated if there are MANY.
+        single: True for rows with one coefficient, shape (m,).
     """
 
-    low: Vector
-    high: Vector
-    matrix: Vector
-    row_low: Vector
-    row_high: Vector
-    lazy: bool = True
-
-    @cached_property
-    def single(self) -> Booleans:
-        """True for rows with one coefficient, shape (m,)."""
-        return np.asarray(np.count_nonzero(self.matrix, axis=1) == 1)
+    def __init__(
+        self, low: Vector, high: Vector, matrix: Vector, row_low: Vector, row_high: Vector, lazy: bool = True
+    ) -> None:
+        self.low, self.high, self.matrix, self.lazy = low, high, matrix, lazy
+        self.row_low, self.row_high = row_low, row_high
+        self.single: Booleans = np.count_nonzero(matrix, axis=1) == 1
+        # the width of each column's range, or more if its scaled entries were so small that HiGHS drops them; 1 for a point
+        width, entries = high - low, np.abs(matrix)
+        least = SMALLEST * (entries * width).max(axis=1, initial=0.0)[:, None]
+        wanted = np.divide(least, entries, out=np.zeros_like(entries), where=entries > 0.0).max(axis=0, initial=0.0)
+        self._scale = np.where(width > 0.0, np.maximum(width, wanted), 1.0)
+        largest = np.abs(matrix * self._scale).max(axis=1, initial=0.0)
+        largest = np.where(largest > 0.0, largest, 1.0)
+        self._rows: Vector = matrix * self._scale / largest[:, None]
+        shift = matrix @ low
+        self._ends = np.zeros(len(low)), width / self._scale
+        self._sides = (row_low - shift) / largest, (row_high - shift) / largest
+        self._taken = np.flatnonzero(row_low == row_high)
+        """The rows that HiGHS gets if they are added lazily, ascending; at first only the equations."""
+        self._part: Polytope | None = None
+        """The polytope of these rows."""
 
     @cached_property
     def tightened(self) -> tuple[Vector, Vector]:
@@ -115,27 +124,22 @@ class Polytope:
 
     def _lazily(self, cost: Vector) -> Vector | None:
         """Minimise with rows that are added once they are violated; they are kept for later objectives."""
-        taken = self._taken
-        while (found := taken.part.minimise(cost)) is not None:
+        while True:
+            rows = self._taken
+            self._part = self._part or Polytope(
+                self.low, self.high, self.matrix[rows], self.row_low[rows], self.row_high[rows], lazy=False
+            )
+            found = self._part.minimise(cost)
+            if found is None:  # no point satisfies these rows, and none satisfies all rows
+                return None
             body = self._rows @ ((found - self.low) / self._scale)
             missed = np.maximum(self._sides[0] - body, body - self._sides[1])
-            missed[taken.rows] = 0.0
+            missed[rows] = 0.0
             broken = np.flatnonzero(missed > ROUNDING)
             if not len(broken):
-                break
+                return found
             worst = broken[np.argsort(-missed[broken], kind="stable")][: TAKEN * len(cost)]
-            taken.rows = np.sort(np.concatenate([taken.rows, worst]))
-            taken.part = self._of_rows(taken.rows)
-        return found  # if no point satisfies these rows, none satisfies all rows
-
-    @cached_property
-    def _taken(self) -> _Taken:
-        """The rows that HiGHS gets; at first only the equations."""
-        rows = np.flatnonzero(self.row_low == self.row_high)
-        return _Taken(rows, self._of_rows(rows))
-
-    def _of_rows(self, rows: Indices) -> Polytope:
-        return Polytope(self.low, self.high, self.matrix[rows], self.row_low[rows], self.row_high[rows], lazy=False)
+            self._taken, self._part = np.sort(np.concatenate([rows, worst])), None
 
     def _missed(self, v: Vector) -> float:
         """Return the largest violation of the scaled rows."""
@@ -200,37 +204,6 @@ class Polytope:
         return np.array(highs.getSolution().col_value) if optimal else None
 
     @cached_property
-    def _scale(self) -> Vector:
-        """Width of each column's range, or more if its scaled entries were so small that HiGHS drops them; 1 for a point."""
-        width = self.high - self.low
-        entries = np.abs(self.matrix)
-        least = SMALLEST * (entries * width).max(axis=1, initial=0.0)[:, None]
-        wanted = np.divide(least, entries, out=np.zeros_like(entries), where=entries > 0.0).max(axis=0, initial=0.0)
-        return np.where(width > 0.0, np.maximum(width, wanted), 1.0)
-
-    @cached_property
-    def _ends(self) -> tuple[Vector, Vector]:
-        """Bounds of the scaled columns."""
-        return np.zeros(len(self.low)), (self.high - self.low) / self._scale
-
-    @cached_property
-    def _rows(self) -> Vector:
-        """The scaled rows, shape (m, k)."""
-        return np.asarray(self.matrix * self._scale / self._largest[:, None])
-
-    @cached_property
-    def _largest(self) -> Vector:
-        """Largest coefficient of each row over scaled columns; 1 for a row without coefficients."""
-        largest = np.abs(self.matrix * self._scale).max(axis=1, initial=0.0)
-        return np.where(largest > 0.0, largest, 1.0)
-
-    @cached_property
-    def _sides(self) -> tuple[Vector, Vector]:
-        """Bounds of the scaled rows."""
-        shift = self.matrix @ self.low
-        return (self.row_low - shift) / self._largest, (self.row_high - shift) / self._largest
-
-    @cached_property
     def _highs(self) -> SilentHighs:
         highs = SilentHighs.of(
             sparse.csr_array(self._rows), self._sides, self._ends, np.zeros(len(self.low), dtype=bool)
@@ -243,11 +216,3 @@ class Polytope:
         ):
             highs.setOptionValue(option, value)
         return highs
-
-
-@dataclass
-class _Taken:
-    """The rows that HiGHS gets, ascending, and the polytope that they define."""
-
-    rows: Indices
-    part: Polytope

@@ -149,7 +149,7 @@ class _Search:
 
     def run(self) -> Answer:
         """Return the best point known, with a bound."""
-        if ScaledProgram.of(self.program).contradictory:  # seen before wide integers are relaxed to reals
+        if ScaledProgram(self.program).contradictory:  # seen before wide integers are relaxed to reals
             return Answer(INFEASIBLE, None, math.nan, math.inf, 0.0)
         most, limit = NODES if self.native is self.solve else NATIVE_NODES, self.settings.node_limit
         n = self.program.n

@@ -54,7 +54,7 @@ from mipcash.optimizers.data import Data
 from mipcash.optimizers.model_based import shown
 from mipcash.optimizers.optimizer import History, Limit, Observation, Proposal, Request
 from mipcash.optimizers.outcome import LOSS, MISSING, PENDING
-from mipcash.program.forms import Indices, Vector
+from mipcash.program.forms import Vector
 from mipcash.program.points import Points
 from mipcash.space.domain import Domain
 from mipcash.surrogates.protocols import Section
@@ -144,71 +144,40 @@ def in_parts(
         return propose(request)
     data = learn(request.history, request.limits)
     if shown(request.history) >= n_initial and few_losses(data, request):
-        first = PartiallyEvaluated.of(data, request, domain, broken=True).nearest(request)
-        if first is not None:
-            return first
+        rows = [k for k in partial(data, request, domain, broken=True) if math.isfinite(data.violations[k])]
+        lossless = [(data.violations[k], k) for k in rows if data.observations[k].outcome[LOSS].status == MISSING]
+        if lossless:
+            return _continued(data.observations[min(lossless)[1]], _with_loss(request), request.state)
     try:
         proposal = propose(request)
     except SpaceExhaustedError:
-        left = PartiallyEvaluated.of(data, request, domain).first(request)
-        if left is None:
-            raise
-        return left
+        sure = data.feasible & data.complete
+        best = data.losses[data.known[sure[data.known]]].min(initial=math.inf)
+        for o in (data.observations[k] for k in partial(data, request, domain)):
+            if o.loss is None or o.loss < best:
+                return _continued(o, o.outcome.missing(tuple(request.costs)), request.state)
+        raise
     return proposal if proposal.outputs else replace(proposal, outputs=design_outputs(request))
 
 
-@dataclass(frozen=True)
-class PartiallyEvaluated:
-    """Partially evaluated configurations whose missing outputs may be worth an evaluation.
+def partial(data: Data, request: Request, domain: Domain, broken: bool = False) -> list[int]:
+    """Return the rows of partially evaluated configurations whose missing outputs may be worth an evaluation.
 
-    Attributes:
-        data: the data of all observations.
-        rows: rows of these configurations, (k,).
+    They are legal, none of their outputs failed or is pending, and they keep the batch's minimum distance.
+
+    Args:
+        broken: include configurations that are known to violate an outcome constraint.
     """
+    busy = {repr(o.config) for o in request.pending}
+    names = (LOSS, *(limit.output for limit in request.limits))
+    near = domain.exclusions([], request.min_distance)
 
-    data: Data
-    rows: Indices
+    def fits(k: int, o: Observation) -> bool:
+        kept = broken or not any(_broken(o, limit) for limit in request.limits)
+        waits = kept and o.legal and not data.failed[k] and bool(o.outcome.missing(names))
+        return waits and repr(o.config) not in busy and all(e.admits(data.points.levels[k]) for e in near)
 
-    @classmethod
-    def of(cls, data: Data, request: Request, domain: Domain, broken: bool = False) -> PartiallyEvaluated:
-        """Return the partially evaluated configurations that may be continued.
-
-        They are legal, none of their outputs failed or is pending, and they keep the batch's minimum distance.
-
-        Args:
-            broken: include configurations that are known to violate an outcome constraint.
-        """
-        busy = {repr(o.config) for o in request.pending}
-        names = (LOSS, *(limit.output for limit in request.limits))
-        near = domain.exclusions([], request.min_distance)
-
-        def fits(k: int, o: Observation) -> bool:
-            kept = broken or not any(_broken(o, limit) for limit in request.limits)
-            waits = kept and o.legal and not data.failed[k] and bool(o.outcome.missing(names))
-            return waits and repr(o.config) not in busy and all(e.admits(data.points.levels[k]) for e in near)
-
-        rows = [k for k, o in enumerate(data.observations) if fits(k, o)]
-        return cls(data, np.array(rows, dtype=np.int64))
-
-    @property
-    def observations(self) -> list[Observation]:
-        return [self.data.observations[k] for k in self.rows]
-
-    def nearest(self, request: Request) -> Proposal | None:
-        """Propose the loss of the configuration with the smallest known violation; None if there is none."""
-        waiting = [k for k in self.rows if self.data.observations[k].outcome[LOSS].status == MISSING]
-        known = [(self.data.violations[k], k) for k in waiting if math.isfinite(self.data.violations[k])]
-        return _continued(self.data.observations[min(known)[1]], _with_loss(request), request.state) if known else None
-
-    def first(self, request: Request) -> Proposal | None:
-        """Propose all missing outputs of the first configuration whose loss is unknown or the lowest; None if there is none."""
-        sure = self.data.feasible & self.data.complete
-        feasible = self.data.losses[self.data.known[sure[self.data.known]]]
-        best = feasible.min(initial=math.inf)
-        for o in self.observations:
-            if o.loss is None or o.loss < best:
-                return _continued(o, o.outcome.missing(tuple(request.costs)), request.state)
-        return None
+    return [k for k, o in enumerate(data.observations) if fits(k, o)]
 
 
 def design_outputs(request: Request) -> tuple[str, ...]:
@@ -249,9 +218,9 @@ def chosen(proposal: Proposal, fitted: AcquisitionInputs, data: Data, request: R
     limits = _limited(request)
     if not any(name in fitted.limited for name in limits):  # the only constraints are on the loss, or without data
         return proposal
-    partial, new = PartiallyEvaluated.of(data, request, domain), Observation(proposal.config, PENDING)
-    seen = [*partial.observations, new]
-    points = Points.joined(data.points[partial.rows], domain.encode([proposal.config]))
+    rows, new = partial(data, request, domain), Observation(proposal.config, PENDING)
+    seen = [*(data.observations[k] for k in rows), new]
+    points = Points.joined(data.points[rows], domain.encode([proposal.config]))
     log_gain, passes = predicted(seen, points, fitted, limits)
     best, at, outputs = -math.inf, len(seen) - 1, tuple(request.costs)
     for k, o in enumerate(seen):
@@ -259,7 +228,7 @@ def chosen(proposal: Proposal, fitted: AcquisitionInputs, data: Data, request: R
         index = log_gain[k] - math.log(cost)
         if index >= best:
             best, at, outputs = index, k, first_of(order, request)
-    trace = {**proposal.trace, "partial": len(partial.rows), "log gain per cost": best}
+    trace = {**proposal.trace, "partial": len(rows), "log gain per cost": best}
     if seen[at] is new:
         return replace(proposal, outputs=outputs, trace=trace)
     return replace(_continued(seen[at], outputs, proposal.state), seconds=proposal.seconds, trace=trace)
@@ -272,7 +241,7 @@ def predicted(
     some = math.isfinite(fitted.best)
     mu, sd = fitted.loss.predict(points)
     log_gain = -AnalyticAcquisition(fitted.loss, LogEI(fitted.best)).values(points) if some else np.zeros(len(points))
-    passes = {LOSS: _phi((fitted.best - mu) / sd) if some else np.ones(len(points))}
+    passes = {LOSS: np.asarray(ndtr((fitted.best - mu) / sd)) if some else np.ones(len(points))}
     for name, each in fitted.limited.items():
         log_p = each.interval.log_probability(*each.posterior.predict(points))
         if name in limits:
@@ -333,7 +302,3 @@ def _broken(observation: Observation, limit: Limit) -> bool:
 
 def _continued(observation: Observation, outputs: Sequence[str], state: Mapping[str, object]) -> Proposal:
     return Proposal(dict(observation.config), None, "continued", state=dict(state), outputs=tuple(outputs))
-
-
-def _phi(t: Vector) -> Vector:
-    return np.asarray(ndtr(t))

@@ -176,7 +176,7 @@ class Hybrid(ModelBased):
         super().__init__(domain)
         self.settings: HybridSettings = settings or HybridSettings()
         self.cover = self.settings.cover
-        structure = Structure.of(self.program, self.scale)
+        structure = Structure(self.program, self.scale)
         self.surrogate: Surrogate[Tables, StructuredPosterior] = StructuredSurrogate(
             structure, self.settings.refit, self.settings.restart_every, self.settings.warp
         )

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
@@ -41,7 +41,6 @@ from mipcash.surrogates.protocols import Noise, Posterior, Section
 from mipcash.surrogates.structured.posterior import StructuredPosterior
 
 
-@dataclass(frozen=True)
 class FantasisedEI:
     """Negative logarithm of expected improvement over fantasies, an ``mipcash.acquisition.acquisition.Acquisition``.
 
@@ -51,16 +50,12 @@ class FantasisedEI:
         best: incumbent of each draw, shape (K,).
     """
 
-    posterior: StructuredPosterior
-    weights: Vector
-    best: Vector
-
-    @classmethod
-    def of(cls, posterior: StructuredPosterior, values: Vector, best: Vector) -> FantasisedEI:
-        """Return the function for a posterior given further points, with each set of values, (K, B'), at them."""
+    def __init__(self, posterior: StructuredPosterior, values: Vector, best: Vector) -> None:
+        """Take a posterior given further points, with each set of values, (K, B'), at them."""
         known = np.repeat(posterior.y[: -values.shape[1], None], len(values), axis=1)
         every = np.concatenate([known, values.T])
-        return cls(posterior, cho_solve((posterior.lower.T, False), every, check_finite=False), best)
+        self.posterior, self.best = posterior, best
+        self.weights: Vector = cho_solve((posterior.lower.T, False), every, check_finite=False)
 
     def values(self, points: Points) -> Vector:
         """Return the acquisition at a batch: shape (B,)."""
@@ -125,7 +120,7 @@ def beside_pending(
     # with outcome constraints, it is unknown if pending configurations are feasible, so they do not lower the incumbent
     best = np.full(FANTASIES, fitted.best) if limited else np.minimum(fitted.best, drawn.min(axis=1))
     given = loss.given(beside, None, _exact(loss))
-    return replace(fitted, loss=given, limited=limited, improvement=FantasisedEI.of(given, drawn, best))
+    return replace(fitted, loss=given, limited=limited, improvement=FantasisedEI(given, drawn, best))
 
 
 def believed(posterior: P, points: Points, noise: Noise = 0.0) -> P:

@@ -218,10 +218,7 @@ def _apart(row: BaseRow, program: BinaryProgram) -> AffineRow:
     linear = np.where(np.isin(np.arange(row.form.n), list(own)), 0.0, row.form.linear)
     keep = ~(np.isin(row.form.rows, list(own)) | np.isin(row.form.cols, list(own)))
     rest = QuadraticForm(0.0, linear, row.form.rows[keep], row.form.cols[keep], row.form.values[keep])
-    parts = tuple(
-        _part(row.form, column, of[0], program) if len(of) == 1 else _product(row.form, column, of, program)
-        for column, of in terms
-    )
+    parts = tuple(_part(row.form, column, of, program) for column, of in terms)
     return AffineRow(row, auxiliaries, latent, program.folded(rest), parts)
 
 
@@ -230,40 +227,22 @@ def _joint(numbers: Sequence[NumberColumn]) -> tuple[Condition, ...]:
     return tuple({key_of(c): c for n in numbers for c in n.conditions}.values())
 
 
-def _product(form: QuadraticForm, column: int, numbers: Sequence[NumberColumn], program: BinaryProgram) -> Part:
-    """Return the term of a product of two numbers, its column replaced by ``on_i(z) on_j(z)``.
+def _part(form: QuadraticForm, column: int, numbers: Sequence[NumberColumn], program: BinaryProgram) -> Part:
+    """Return the terms with one number, or a product of two numbers, its column replaced by ``on(z)``.
 
-    The column of the product is in no other product.
+    The column of a product of two numbers is in no other product.
     """
-    own = float(form.linear[column])
     constant, linear, (rows, cols, values) = activity_product(resolved(_joint(numbers)), form.n)
-    on = QuadraticForm(0.0, own * linear, rows, cols, own * values)
-    return Part(tuple(n.label for n in numbers), own * constant, program.folded(on))
-
-
-def _part(form: QuadraticForm, column: int, number: NumberColumn, program: BinaryProgram) -> Part:
-    """Return the terms with one number, its column replaced by ``on(z)``."""
-    on_constant, on_columns, on_values = _on(number)
-    own = form.linear[column]
-    linear = np.zeros(form.n)
-    np.add.at(linear, on_columns, own * on_values)
+    own, at = float(form.linear[column]), np.flatnonzero(linear)
     of = (form.rows == column) | (form.cols == column)
-    others = np.where(form.rows == column, form.cols, form.rows)[of]
-    weights = form.values[of]
-    np.add.at(linear, others, weights * on_constant)
+    others, weights = np.where(form.rows == column, form.cols, form.rows)[of], form.values[of]
+    slope = own * linear
+    np.add.at(slope, others, weights * constant)
     product = QuadraticForm(
         0.0,
-        linear,
-        np.repeat(others, len(on_columns)),
-        np.tile(on_columns, len(others)),
-        np.outer(weights, on_values).ravel(),
+        slope,
+        np.concatenate([rows, np.repeat(others, len(at))]),
+        np.concatenate([cols, np.tile(at, len(others))]),
+        np.concatenate([own * values, np.outer(weights, linear[at]).ravel()]),
     )
-    return Part((number.label,), float(own * on_constant), program.folded(product))
-
-
-def _on(number: NumberColumn) -> tuple[float, Indices, Vector]:
-    """Return constant, columns and coefficients of a number's only condition; the constant 1 if it has none."""
-    if not number.conditions:
-        return 1.0, np.zeros(0, dtype=np.int64), np.zeros(0)
-    (only,) = resolved(number.conditions)
-    return only.constant, only.columns, only.coefficients
+    return Part(tuple(n.label for n in numbers), own * constant, program.folded(product))

@@ -44,7 +44,7 @@ class GroupActivity:
             depth.append(1 + max(depth[h] for h in program.parents(group.conditions)) if group.conditions else 0)
             layers.setdefault(depth[g], []).append(g)
         self._layers = [
-            (np.array(layers[d]), Activities.of(program, [program.groups[g].conditions for g in layers[d]]))
+            (np.array(layers[d]), Activities(program, [program.groups[g].conditions for g in layers[d]]))
             for d in range(1, len(layers))
         ]
         self._off = program.off_levels

@@ -27,7 +27,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,11 @@ EDGES = 1 << 21
 """Largest number of edges of a diagram that is kept."""
 WHOLE = 1 << 62
 """Number of joint states from which on 64-bit counts are too small."""
+
+MASK, TABLE, ROW = 0, 1, 2
+Key = tuple[int, int]
+"""Kind of a column of residues, and its variable (of a mask) or constraint."""
+Residues = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,7 @@ def count_states(
     """
     if any(not t.scope and not bool(t.legal) for t in tables) or not all(sizes):
         return StateCount(0, True)
-    layer, exact = _Layer.first(sizes, tables, rows), True
+    layer, exact = _Layer(sizes, tables, rows), True
     for i in layer.order:
         most = layer.most(i)
         if deadline.passed or not exact:
@@ -149,7 +155,7 @@ class Diagram:
         """
         if any(not t.scope and not bool(t.legal) for t in tables) or not all(sizes):
             return None
-        layer, layers, left = _Layer.first(sizes, tables, rows), list[tuple[Indices, Indices, Indices, Vector]](), edges
+        layer, layers, left = _Layer(sizes, tables, rows), list[tuple[Indices, Indices, Indices, Vector]](), edges
         for i in layer.order:
             left -= len(layer.counts) * sizes[i]
             if left < 0 or len(layer.counts) > layer.most(i) or deadline.passed:
@@ -174,17 +180,12 @@ class Diagram:
         return found
 
 
-@dataclass
 class _TableResidues:
     """Residues of a table: per step, the sub-table that follows a sub-table and a state; -1 if it has no legal state."""
 
-    steps: list[NDArray[np.int32]]
-    next: int = 0
-
-    @classmethod
-    def of(cls, table: RuleTable, place: Sequence[int]) -> _TableResidues:
-        legal = np.transpose(table.legal, np.argsort([place[i] for i in table.scope]))
-        rest, steps = legal.reshape(1, -1), list[NDArray[np.int32]]()
+    def __init__(self, scope: Sequence[int], legal: Booleans, place: Sequence[int]) -> None:
+        legal = np.transpose(legal, np.argsort([place[i] for i in scope]))
+        rest, self.next, self.steps = legal.reshape(1, -1), 0, list[NDArray[np.int32]]()
         for size in legal.shape:
             known, rest = len(rest), rest.reshape(len(rest) * size, -1)
             alive = np.flatnonzero(rest.any(axis=1))
@@ -195,69 +196,51 @@ class _TableResidues:
                 )
                 follows[alive] = which.reshape(-1)
                 rest = rest[alive[first]]
-            steps.append(follows.reshape(known, size))
+            self.steps.append(follows.reshape(known, size))
             if not len(alive):
                 rest = rest[:1]
-        return cls(steps)
+
+    def after(self, classes: Residues, state: int) -> tuple[Residues, Booleans]:
+        """Return the sub-tables after a state, and True where they have a legal state."""
+        follows = self.steps[self.next][:, state][classes]
+        return follows, follows >= 0
 
 
-@dataclass
 class _RowResidues:
     """Residues of a linear row: per step, the weights, and the least and the most that later steps add."""
 
-    weights: list[Vector]
-    least: list[float]
-    most: list[float]
-    low: float
-    high: float
-    unit: float
-    next: int = 0
+    def __init__(self, row: LinearRow, place: Sequence[int]) -> None:
+        self.steps, self.next = [row.weights[k] for k in np.argsort([place[i] for i in row.scope])], 0
+        self.least = np.cumsum([0.0, *(w.min() for w in self.steps[::-1])])[::-1].tolist()[1:]
+        self.most = np.cumsum([0.0, *(w.max() for w in self.steps[::-1])])[::-1].tolist()[1:]
+        self.low, self.high, self.unit = row.low, row.high, SAME * row.slack
 
-    @classmethod
-    def of(cls, row: LinearRow, place: Sequence[int]) -> _RowResidues:
-        weights = [row.weights[k] for k in np.argsort([place[i] for i in row.scope])]
-        least = np.cumsum([0.0, *(w.min() for w in weights[::-1])])[::-1]
-        most = np.cumsum([0.0, *(w.max() for w in weights[::-1])])[::-1]
-        return cls(weights, least.tolist()[1:], most.tolist()[1:], row.low, row.high, SAME * row.slack)
-
-    def added(self, sums: Vector, state: int) -> tuple[Vector, Booleans]:
+    def after(self, sums: Residues, state: int) -> tuple[Residues, Booleans]:
         """Return the sums after a state (inf if the row holds for all completions), and True where the row can still hold."""
-        after = sums + self.weights[self.next][state]
+        after = sums + self.steps[self.next][state]
         lowest, highest = after + self.least[self.next], after + self.most[self.next]
         kept = np.isinf(after) | ((lowest >= self.low) & (highest <= self.high))
         return np.where(kept, np.inf, after), kept | ((highest >= self.low) & (lowest <= self.high))
 
 
-@dataclass
 class _Layer:
     """The nodes of a layer: a column of residues per open constraint, and the number of partial assignments per node."""
 
-    sizes: Sequence[int]
-    tables: Sequence[RuleTable]
-    rows: Sequence[LinearRow]
-    order: Sequence[int]
-    counts: np.ndarray = field(init=False)
-
-    def __post_init__(self) -> None:
-        place = [0] * len(self.sizes)
-        for k, i in enumerate(self.order):
-            place[i] = k
-        self.counts = np.ones(1, dtype=np.int64 if math.prod(self.sizes) < WHOLE else object)
-        self._masks: dict[int, Indices] = {}
-        self._classes: dict[int, NDArray[np.int32]] = {}
-        self._sums: dict[int, Vector] = {}
+    def __init__(self, sizes: Sequence[int], tables: Sequence[RuleTable], rows: Sequence[LinearRow]) -> None:
+        """Begin before the first variable: one node."""
+        self.sizes, self.counts = sizes, np.ones(1, dtype=np.int64 if math.prod(sizes) < WHOLE else object)
+        self.order = order_of(len(sizes), [*(t.scope for t in tables if t.scope), *(r.scope for r in rows)])
+        self._open: dict[Key, Residues] = {}
         self._pairs: dict[int, list[tuple[int, Indices]]] = {}
         """Variable -> later variables, with the mask that each of its states leaves them."""
-        self._table_of: dict[int, list[int]] = {}
-        self._row_of: dict[int, list[int]] = {}
+        self._of: dict[int, list[Key]] = {}
         self._allowed: dict[int, Booleans] = {}
-        merged: dict[tuple[int, ...], Booleans] = {}
-        for table in self.tables:
+        self._constraints: dict[Key, _TableResidues | _RowResidues] = {}
+        place, merged = np.argsort(self.order).tolist(), dict[tuple[int, ...], Booleans]()
+        for table in tables:
             at = np.argsort(table.scope, kind="stable")
-            scope = tuple(table.scope[k] for k in at)
-            legal = np.transpose(table.legal, at)
+            scope, legal = tuple(table.scope[k] for k in at), np.transpose(table.legal, at)
             merged[scope] = merged[scope] & legal if scope in merged else legal
-        residues = list[_TableResidues]()
         for scope, legal in merged.items():
             if len(scope) == 1:
                 self._allowed[scope[0]] = legal
@@ -266,30 +249,19 @@ class _Layer:
                 left = legal if scope[0] == first else legal.T
                 masks = left.astype(np.int64) @ (1 << np.arange(left.shape[1], dtype=np.int64))
                 self._pairs.setdefault(first, []).append((second, masks))
-            else:
-                for i in scope:
-                    self._table_of.setdefault(i, []).append(len(residues))
-                residues.append(_TableResidues.of(RuleTable(scope, legal), place))
-        self._table_residues = residues
-        self._row_residues = [_RowResidues.of(row, place) for row in self.rows]
-        for k, row in enumerate(self.rows):
-            for i in row.scope:
-                self._row_of.setdefault(i, []).append(k)
+            elif scope:
+                self._add((TABLE, len(self._constraints)), scope, _TableResidues(scope, legal, place))
+        for row in rows:
+            self._add((ROW, len(self._constraints)), row.scope, _RowResidues(row, place))
 
-    @classmethod
-    def first(cls, sizes: Sequence[int], tables: Sequence[RuleTable], rows: Sequence[LinearRow]) -> _Layer:
-        """Return the layer before the first variable: one node."""
-        scoped = [t for t in tables if t.scope]
-        return cls(sizes, scoped, rows, order_of(len(sizes), [*(t.scope for t in scoped), *(r.scope for r in rows)]))
+    def _add(self, key: Key, scope: Sequence[int], constraint: _TableResidues | _RowResidues) -> None:
+        self._constraints[key] = constraint
+        for i in scope:
+            self._of.setdefault(i, []).append(key)
 
     def most(self, i: int) -> int:
         """Return the number of nodes up to which the step over variable i is exact."""
-        return min(EXPANDED, CELLS // max(1, self.width)) // self.sizes[i]
-
-    @property
-    def width(self) -> int:
-        """Number of open constraints: columns of residues."""
-        return len(self._masks) + len(self._classes) + len(self._sums)
+        return min(EXPANDED, CELLS // max(1, len(self._open))) // self.sizes[i]
 
     def cut(self, most: int) -> None:
         """Keep the nodes with the most partial assignments."""
@@ -301,75 +273,40 @@ class _Layer:
         Returns:
             Source, state and target of each edge: (E,), (E,), (E,).
         """
-        nodes = len(self.counts)
+        nodes, mine = len(self.counts), self._of.get(i, ())
         for h, _ in self._pairs.get(i, ()):
-            self._masks.setdefault(h, np.full(nodes, (1 << self.sizes[h]) - 1, dtype=np.int64))
-        for k in self._table_of.get(i, ()):
-            self._classes.setdefault(k, np.zeros(nodes, dtype=np.int32))
-        for k in self._row_of.get(i, ()):
-            self._sums.setdefault(k, np.zeros(nodes))
-        own = self._masks.pop(i, None)
-        allowed = self._allowed.get(i, np.ones(self.sizes[i], dtype=bool))
-        possible = np.flatnonzero(allowed)
+            self._open.setdefault((MASK, h), np.full(nodes, (1 << self.sizes[h]) - 1, dtype=np.int64))
+        for key in mine:
+            self._open.setdefault(key, np.zeros(nodes, dtype=np.int32))
+        own = self._open.pop((MASK, i), None)
+        possible = np.flatnonzero(self._allowed.get(i, np.ones(self.sizes[i], dtype=bool)))
         parts = [self._after(i, s, own) for s in possible.tolist()]
-        self._close(i)
-        self._join(parts)
-        sources = np.concatenate([np.zeros(0, dtype=np.int64), *(p.at for p in parts)])
-        return sources, np.repeat(possible, [len(p.at) for p in parts]), self._merge()
+        for key in mine:
+            self._constraints[key].next += 1
+            if self._constraints[key].next == len(self._constraints[key].steps):
+                del self._open[key]
+        at = np.concatenate([np.zeros(0, dtype=np.int64), *(at for at, _ in parts)])
+        self.counts, changed = self.counts[at], parts[0][1] if parts else {}
+        for key, column in self._open.items():
+            self._open[key] = np.concatenate([part[key] for _, part in parts]) if key in changed else column[at]
+        return at, np.repeat(possible, [len(at) for at, _ in parts]), self._merge()
 
-    def _after(self, i: int, state: int, own: Indices | None) -> _Part:
-        """Return the nodes that one state extends, with their residues that change."""
+    def _after(self, i: int, state: int, own: Indices | None) -> tuple[Indices, dict[Key, Residues]]:
+        """Return the nodes that one state extends, (k,), and their residues that change, (k,) each."""
         alive = np.ones(len(self.counts), dtype=bool) if own is None else (own >> state) & 1 == 1
-        masks, classes, sums = dict[int, Indices](), dict[int, NDArray[np.int32]](), dict[int, Vector]()
+        changed = dict[Key, Residues]()
         for h, left in self._pairs.get(i, ()):
-            masks[h] = self._masks[h] & left[state]
-            alive &= masks[h] != 0
-        for k in self._table_of.get(i, ()):
-            residues = self._table_residues[k]
-            classes[k] = residues.steps[residues.next][:, state][self._classes[k]]
-            alive &= classes[k] >= 0
-        for k in self._row_of.get(i, ()):
-            sums[k], possible = self._row_residues[k].added(self._sums[k], state)
+            changed[MASK, h] = self._open[MASK, h] & left[state]
+            alive &= changed[MASK, h] != 0
+        for key in self._of.get(i, ()):
+            changed[key], possible = self._constraints[key].after(self._open[key], state)
             alive &= possible
         at = np.flatnonzero(alive)
-        return _Part(
-            at,
-            {h: m[at] for h, m in masks.items()},
-            {k: c[at] for k, c in classes.items()},
-            {k: s[at] for k, s in sums.items()},
-        )
-
-    def _close(self, i: int) -> None:
-        """Advance the constraints over a variable, and drop those for which it was the last variable."""
-        for k in self._table_of.get(i, ()):
-            table = self._table_residues[k]
-            table.next += 1
-            if table.next == len(table.steps):
-                del self._classes[k]
-        for k in self._row_of.get(i, ()):
-            row = self._row_residues[k]
-            row.next += 1
-            if row.next == len(row.weights):
-                del self._sums[k]
-
-    def _join(self, parts: Sequence[_Part]) -> None:
-        at = np.concatenate([np.zeros(0, dtype=np.int64), *(p.at for p in parts)])
-        self.counts = self.counts[at]
-        for h in self._masks:
-            changed = parts and h in parts[0].masks
-            self._masks[h] = np.concatenate([p.masks[h] for p in parts]) if changed else self._masks[h][at]
-        for k in self._classes:
-            changed = parts and k in parts[0].classes
-            self._classes[k] = np.concatenate([p.classes[k] for p in parts]) if changed else self._classes[k][at]
-        for k in self._sums:
-            changed = parts and k in parts[0].sums
-            self._sums[k] = np.concatenate([p.sums[k] for p in parts]) if changed else self._sums[k][at]
+        return at, {key: column[at] for key, column in changed.items()}
 
     def _select(self, at: Indices) -> None:
         self.counts = self.counts[at]
-        self._masks = {h: m[at] for h, m in self._masks.items()}
-        self._classes = {k: c[at] for k, c in self._classes.items()}
-        self._sums = {k: s[at] for k, s in self._sums.items()}
+        self._open = {key: column[at] for key, column in self._open.items()}
 
     def _merge(self) -> Indices:
         """Merge nodes with the same residues. Return the new index of each node."""
@@ -395,26 +332,11 @@ class _Layer:
         return merged
 
     def _columns(self) -> Iterator[Indices]:
-        """Yield each column of residues, encoded as integers from 0."""
-        yield from self._masks.values()
-        for classes in self._classes.values():
-            yield classes.astype(np.int64)
-        for k, sums in self._sums.items():
-            unit = self._row_residues[k].unit
-            rounded = np.round(sums / unit) if unit > 0 else sums
-            yield np.unique(rounded, return_inverse=True)[1]
-
-
-@dataclass(frozen=True)
-class _Part:
-    """The nodes of a layer that one state of a variable extends.
-
-    Attributes:
-        at: the nodes, shape (k,).
-        masks, classes, sums: their residues that change, by variable or constraint, shape (k,).
-    """
-
-    at: Indices
-    masks: dict[int, Indices]
-    classes: dict[int, NDArray[np.int32]]
-    sums: dict[int, Vector]
+        """Yield each column of residues, by kind, encoded as integers from 0."""
+        for key in sorted(self._open, key=lambda key: key[0]):
+            constraint, column = self._constraints.get(key), self._open[key]
+            if not isinstance(constraint, _RowResidues):
+                yield column.astype(np.int64)
+            else:
+                rounded = np.round(column / constraint.unit) if constraint.unit > 0 else column
+                yield np.unique(rounded, return_inverse=True)[1]

@@ -18,7 +18,6 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mipcash.deadline import NEVER, Deadline
 from mipcash.program.forms import Indices
@@ -32,22 +31,27 @@ class Moves:
     Attributes:
         orders: the groups of each ordering, one array each.
         swaps: pairs of groups that may change places.
+        parents: groups that conditions depend on: their levels switch other groups on and off.
+        plain_columns: True for binaries of levels on which no other group depends, shape (n_z,), without orderings and off columns.
+        n_choices: number of choices of ``change``: groups with a choice of levels, and orderings.
     """
 
     def __init__(self, program: BinaryProgram) -> None:
         self.program = program
         self.orders = [np.array(members, dtype=np.int64) for members in orders_of(program).values()]
         self.swaps = [(int(g), int(h)) for m in self.orders for i, g in enumerate(m) for h in m[i + 1 :]]
-        self._off = program.off_levels
-        self._ordered = np.isin(np.arange(len(program.groups)), np.concatenate([*self.orders, np.zeros(0)]))
-
-    # -- groups and levels that may change ----------------------------------------------------------------------
-
-    @cached_property
-    def parents(self) -> Indices:
-        """Groups that conditions depend on: their levels switch other groups on and off."""
-        conditions = [c for each in self.program.conditions.values() for c in each]
-        return np.array(sorted(self.program.parents(conditions)), dtype=np.int64)
+        self._off, of = program.off_levels, program.group_of
+        ordered = np.isin(np.arange(len(program.groups)), np.concatenate([*self.orders, np.zeros(0)]))
+        conditions = [c for each in program.conditions.values() for c in each]
+        self.parents = np.array(sorted(program.parents(conditions)), dtype=np.int64)
+        free = (program.active_columns > 0) & ~ordered[of]
+        columns: Indices = np.flatnonzero(free)
+        self._levels = of[columns], columns - program.starts[of[columns]]
+        """All levels that groups can be set to, without orderings and off: groups and levels, both (L,)."""
+        self.plain_columns = free & ~np.isin(of, self.parents)
+        self._choices = [g for g, x in enumerate(program.groups) if not ordered[g] and len(x.values) > 1]
+        """Groups with a choice of levels, without those of orderings."""
+        self.n_choices = len(self._choices) + len(self.orders)
 
     @cached_property
     def blocks(self) -> list[Indices]:
@@ -58,31 +62,6 @@ class Moves:
             related = {of[g] for g in self.program.group_of[columns[columns < self.program.n_z]].tolist()}
             of = [min(related) if k in related else k for k in of]
         return [np.flatnonzero(np.array(of) == k) for k in sorted(set(of)) if of.count(k) > 1]
-
-    @cached_property
-    def plain_columns(self) -> NDArray[np.bool_]:
-        """True for binaries of levels on which no other group depends, shape (n_z,), without orderings and off columns."""
-        plain = ~self._ordered
-        plain[self.parents] = False
-        return np.asarray(plain[self.program.group_of] & (self.program.active_columns > 0))
-
-    @cached_property
-    def _levels(self) -> tuple[Indices, Indices]:
-        """All levels that groups can be set to, without orderings and off: groups and levels, both (L,)."""
-        columns = np.flatnonzero(self.program.active_columns > 0)
-        columns = columns[~self._ordered[self.program.group_of[columns]]]
-        groups = self.program.group_of[columns]
-        return groups, columns - self.program.starts[groups]
-
-    @cached_property
-    def _choices(self) -> list[int]:
-        """Groups with a choice of levels, without those of orderings."""
-        return [g for g, x in enumerate(self.program.groups) if not self._ordered[g] and len(x.values) > 1]
-
-    @property
-    def n_choices(self) -> int:
-        """Number of choices of ``change``: groups with a choice of levels, and orderings."""
-        return len(self._choices) + len(self.orders)
 
     # -- all moves of a kind ------------------------------------------------------------------------------------
 

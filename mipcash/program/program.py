@@ -43,12 +43,6 @@ class Indicator:
         """Return True where the condition holds: (..., n_z) -> (...)."""
         return np.asarray(self.constant + z[..., self.columns] @ self.coefficients > 0.5)
 
-    def holds_at(self, program: BinaryProgram, levels: Indices) -> NDArray[np.bool_]:
-        """Return True where the condition holds at levels, without forming their binaries: (..., G) -> (...)."""
-        groups = program.group_of[self.columns]
-        taken = levels[..., groups] == self.columns - program.starts[groups]
-        return np.asarray(self.constant + taken @ self.coefficients > 0.5)
-
 
 @dataclass(frozen=True)
 class Compound:
@@ -64,14 +58,8 @@ class Compound:
 
     def holds(self, z: Vector) -> NDArray[np.bool_]:
         """Return True where the condition holds: (..., n_z) -> (...)."""
-        return self._joined([part.holds(z) for part in self.parts])
-
-    def holds_at(self, program: BinaryProgram, levels: Indices) -> NDArray[np.bool_]:
-        """Return True where the condition holds at levels: (..., G) -> (...)."""
-        return self._joined([part.holds_at(program, levels) for part in self.parts])
-
-    def _joined(self, held: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:
-        return np.asarray((np.logical_and if self.every else np.logical_or).reduce(held))
+        combined = np.logical_and if self.every else np.logical_or
+        return np.asarray(combined.reduce([part.holds(z) for part in self.parts]))
 
 
 Condition = Indicator | Compound

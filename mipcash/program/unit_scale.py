@@ -13,23 +13,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mipcash.modelling.declaration import Declaration
-from mipcash.modelling.domains import Configuration, Integer, Real
+from mipcash.modelling.domains import Configuration, Integer
 from mipcash.program.forms import Booleans, Indices, Vector
 from mipcash.program.program import BinaryProgram, Condition, Indicator, NumberColumn
 
 INACTIVE = 0.5
+ALWAYS = Indicator(1.0, np.zeros(0, dtype=np.int64), np.zeros(0))
+"""The condition of a number that is always active."""
 RESOLVED = 2
 """Number of conditions of a numerical parameter that a quadratic form can multiply."""
 
 
-@dataclass(frozen=True)
 class UnitScale:
     """Conversion of configurations to unit values and back.
 
@@ -39,18 +39,17 @@ class UnitScale:
         conditions: D tuples of indicators; () for a number that is always active.
     """
 
-    labels: tuple[str, ...]
-    domains: tuple[Real | Integer, ...]
-    conditions: tuple[tuple[Condition, ...], ...]
-
-    @classmethod
-    def of(cls, declaration: Declaration, program: BinaryProgram) -> UnitScale:
+    def __init__(self, declaration: Declaration, program: BinaryProgram) -> None:
         tuned = [n for n in declaration.numbers if n.tuned]
-        return cls(
-            tuple(n.label for n in tuned),
-            tuple(n.domain for n in tuned),
-            tuple(program.conditions.get(n.label, ()) for n in tuned),
-        )
+        self.labels, self.domains = tuple(n.label for n in tuned), tuple(n.domain for n in tuned)
+        self.conditions = tuple(program.conditions.get(label, ()) for label in self.labels)
+        self._fixed = np.array([isinstance(n, Integer) and n.low == n.high for n in self.domains], dtype=bool)
+        """True for integers with a single value."""
+        self._log = np.array([n.log for n in self.domains], dtype=bool)
+        self._ends = np.array([(n.low, n.high) for n in self.domains], dtype=float).reshape(-1, 2).T
+        """Lowest and highest value of each number, of logarithms on a log scale: (D,) each."""
+        np.log(self._ends, out=self._ends, where=self._log)
+        self.place: Mapping[str, int] = {label: d for d, label in enumerate(self.labels)}
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -61,7 +60,11 @@ class UnitScale:
 
     def active(self, z: Vector) -> Vector:
         """Return the activity of the numbers: (B, n_z) -> (B, D)."""
-        return activity(self.conditions, z)
+        on = np.ones((len(z), len(self)))
+        for d, conditions in enumerate(self.conditions):
+            for condition in conditions:
+                on[:, d] *= condition.holds(z)
+        return on
 
     def active_at(self, program: BinaryProgram, levels: Indices) -> Vector:
         """Return the activity of the numbers at levels: (B, G) -> (B, D)."""
@@ -69,18 +72,13 @@ class UnitScale:
 
     def activities(self, program: BinaryProgram) -> Activities:
         """Return the conditions as tables over the levels of a program, cached in it."""
-        return program.once(("activities", self.labels), lambda: Activities.of(program, self.conditions))
+        return program.once(("activities", self.labels), lambda: Activities(program, self.conditions))
 
     def natural(self, u: Vector, labels: Collection[str] | None = None) -> dict[str, float]:
         """Return natural values (integers rounded) of one point's unit values, shape (D,); of some numbers, or of all (None)."""
         if labels is None:
             return {l: float(d.from_unit(v)) for l, d, v in zip(self.labels, self.domains, u, strict=True)}
         return {l: float(self.domains[d].from_unit(u[d])) for l, d in ((l, self.place[l]) for l in labels)}
-
-    @cached_property
-    def place(self) -> Mapping[str, int]:
-        """Label -> index of the number."""
-        return {label: d for d, label in enumerate(self.labels)}
 
     @cached_property
     def _stepped(self) -> tuple[Indices, Vector, Booleans]:
@@ -105,13 +103,6 @@ class UnitScale:
         table = np.array(rows, dtype=float).reshape(-1, 5).T
         return np.array(at, dtype=np.int64), table, np.array(log, dtype=bool)
 
-    @cached_property
-    def _fixed(self) -> Indices:
-        """Indices of the integers with a single value."""
-        return np.array(
-            [d for d, n in enumerate(self.domains) if isinstance(n, Integer) and n.low == n.high], dtype=np.int64
-        )
-
     def rounded(self, u: Vector, places: int | None = None) -> Vector:
         """Return unit values with every number that has a step rounded to its nearest value: (..., D) -> (..., D).
 
@@ -130,14 +121,6 @@ class UnitScale:
         found[..., self._fixed] = 0.5  # as ``Integer.to_unit``
         return found
 
-    @cached_property
-    def _ends(self) -> tuple[Vector, Vector, Booleans]:
-        """Lowest value and span of each number, of logarithms on a log scale, and which are on a log scale: (D,) each."""
-        log = np.array([n.log for n in self.domains], dtype=bool)
-        ends = np.array([(n.low, n.high) for n in self.domains], dtype=float).reshape(-1, 2)
-        np.log(ends, out=ends, where=log[:, None])
-        return ends[:, 0], ends[:, 1] - ends[:, 0], log
-
     def relaxed(self, at: Indices, units: Vector) -> tuple[Vector, Vector]:
         """Return natural values of numbers, not rounded to their steps, and the derivatives with respect to the unit values.
 
@@ -145,9 +128,9 @@ class UnitScale:
             at: indices of k numbers.
             units: their unit values, (k,), as the results.
         """
-        low, spans, on_log = self._ends
-        span, log = spans[at], on_log[at]
-        values = low[at] + units * span
+        (low, high), log = self._ends[:, at], self._log[at]
+        span = high - low
+        values = low + units * span
         np.exp(values, out=values, where=log)
         return values, np.where(log, values * span, span)
 
@@ -181,15 +164,8 @@ def _within(values: Vector, high: Vector | float) -> Vector:
 
 def activity_product(conditions: Sequence[Indicator], n: int) -> tuple[float, Vector, tuple[Indices, Indices, Vector]]:
     """Return on(z) of at most RESOLVED conditions: constant, linear part (n,), and products as rows, columns and values."""
-    empty = np.zeros(0, dtype=np.int64)
+    a, b = (*conditions, ALWAYS, ALWAYS)[:2]
     linear = np.zeros(n)
-    if not conditions:
-        return 1.0, linear, (empty, empty, np.zeros(0))
-    a = conditions[0]
-    if len(conditions) == 1:
-        np.add.at(linear, a.columns, a.coefficients)
-        return a.constant, linear, (empty, empty, np.zeros(0))
-    b = conditions[1]
     np.add.at(linear, a.columns, a.coefficients * b.constant)
     np.add.at(linear, b.columns, b.coefficients * a.constant)
     rows, cols = np.repeat(a.columns, len(b.columns)), np.tile(b.columns, len(a.columns))
@@ -203,16 +179,6 @@ def decoded(program: BinaryProgram, scale: UnitScale, levels: Indices, u: Vector
     return program.decode(levels, natural)
 
 
-def activity(conditions: Sequence[Sequence[Condition]], z: Vector) -> Vector:
-    """Return 1 where all conditions of each number hold, else 0: (B, n_z) -> (B, D)."""
-    on = np.ones((len(z), len(conditions)))
-    for d, indicators in enumerate(conditions):
-        for indicator in indicators:
-            on[:, d] *= indicator.holds(z)
-    return on
-
-
-@dataclass(frozen=True)
 class Activities:
     """Activity of numbers as tables over levels: each condition is evaluated once, although many numbers share it.
 
@@ -228,55 +194,36 @@ class Activities:
         count: D.
     """
 
-    program: BinaryProgram
-    table: Booleans
-    first: Indices
-    groups: Indices
-    others: tuple[Condition, ...]
-    single: Indices
-    several: tuple[tuple[int, Indices], ...]
-    count: int
-
-    @classmethod
-    def of(cls, program: BinaryProgram, conditions: Sequence[Sequence[Condition]]) -> Activities:
-        """Return the tables of some conditions."""
+    def __init__(self, program: BinaryProgram, conditions: Sequence[Sequence[Condition]]) -> None:
         known: dict[Hashable, int] = {}
-        tables, groups, others = [np.zeros(0, dtype=bool)], list[int](), list[Condition]()
+        tables, groups, self.others = [np.zeros(0, dtype=bool)], list[int](), list[Condition]()
 
         def which(c: Condition) -> int:
             key = key_of(c)
-            if key in known:
-                return known[key]
-            if not isinstance(c, Indicator):
-                others.append(c)
-                known[key] = -len(others)
-                return known[key]
-            g = int(program.group_of[c.columns[0]])
-            tables.append(program.held(c))
-            groups.append(g)
-            known[key] = len(groups) - 1
+            if key not in known and isinstance(c, Indicator):
+                tables.append(program.held(c))
+                groups.append(int(program.group_of[c.columns[0]]))
+                known[key] = len(groups) - 1
+            elif key not in known:
+                self.others.append(c)
+                known[key] = -len(self.others)
             return known[key]
 
         of = [np.array([which(c) for c in each], dtype=np.int64) for each in conditions]
         single = [(d, int(each[0])) for d, each in enumerate(of) if len(each) == 1]
-        first = np.cumsum([0, *map(len, tables[1:])])[: len(groups)].astype(np.int64)
-        return cls(
-            program,
-            np.concatenate(tables),
-            first,
-            np.array(groups, dtype=np.int64),
-            tuple(others),
-            np.array(single, dtype=np.int64).reshape(-1, 2).T,
-            tuple((d, each) for d, each in enumerate(of) if len(each) > 1),
-            len(of),
-        )
+        self.program, self.count, self.table = program, len(of), np.concatenate(tables)
+        self.first = np.cumsum([0, *map(len, tables[1:])])[: len(groups)].astype(np.int64)
+        self.groups = np.array(groups, dtype=np.int64)
+        self.single = np.array(single, dtype=np.int64).reshape(-1, 2).T
+        self.several = [(d, each) for d, each in enumerate(of) if len(each) > 1]
 
     def at(self, levels: Indices) -> Vector:
         """Return 1 where all conditions of each number hold, else 0: (B, G) -> (B, D)."""
         on = np.ones((len(levels), self.count))
         hold = self.table[self.first + levels[:, self.groups]]
         if self.others:  # the last column belongs to the first of them, index -1
-            further = [c.holds_at(self.program, levels) for c in reversed(self.others)]
+            z = self.program.one_hot(levels)
+            further = [c.holds(z) for c in reversed(self.others)]
             hold = np.concatenate([hold, np.stack(further, axis=1)], axis=1)
         on[:, self.single[0]] = hold[:, self.single[1]]
         for d, which in self.several:

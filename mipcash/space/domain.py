@@ -162,7 +162,7 @@ class Domain:
 
     @classmethod
     def _with(cls, space: CompiledSpace, minimiser: Minimiser) -> Domain:
-        return cls(space, minimiser, UnitScale.of(space.declaration, space.program))
+        return cls(space, minimiser, UnitScale(space.declaration, space.program))
 
     def restricted(self, fixed: Mapping[str, Value]) -> Domain:
         """Return the sub-space in which every parameter in ``fixed`` is active and has its value.

@@ -59,7 +59,6 @@ class CosineFeatures:
         return whole
 
 
-@dataclass(frozen=True)
 class CosineSum:
     """``constant + sum_m amplitude_m cos(omega_m . u + phase_m)``.
 
@@ -68,21 +67,12 @@ class CosineSum:
         phase, amplitude: shape (M,).
     """
 
-    omega: Vector
-    phase: Vector
-    amplitude: Vector
-    constant: float
-
-    @classmethod
-    def of(cls, constant: float, weighted: Sequence[tuple[CosineFeatures, Vector]], n_numbers: int) -> CosineSum:
-        """Return a constant plus features, each with its weights (M,), over D = n_numbers numerical parameters."""
-        pieces = [(features, weights) for features, weights in weighted if np.any(weights)]
-        return cls(
-            np.concatenate([np.zeros((0, n_numbers)), *(f.embedded(n_numbers) for f, _ in pieces)]),
-            np.concatenate([np.zeros(0), *(f.phase for f, _ in pieces)]),
-            np.concatenate([np.zeros(0), *(w * f.amplitude for f, w in pieces)]),
-            constant,
-        )
+    def __init__(self, constant: float, weighted: Sequence[tuple[CosineFeatures, Vector]], n_numbers: int) -> None:
+        """Add features, each with its weights (M,), over D = n_numbers numerical parameters, to a constant."""
+        pieces, self.constant = [(f, weights) for f, weights in weighted if np.any(weights)], constant
+        self.omega = np.concatenate([np.zeros((0, n_numbers)), *(f.embedded(n_numbers) for f, _ in pieces)])
+        self.phase = np.concatenate([np.zeros(0), *(f.phase for f, _ in pieces)])
+        self.amplitude = np.concatenate([np.zeros(0), *(w * f.amplitude for f, w in pieces)])
 
     def __call__(self, u: Vector) -> tuple[float, Vector]:
         """Value and gradient: (D,) -> scalar, (D,)."""

@@ -65,14 +65,19 @@ class LevelMatrix(ABC):
 
     group: Group
 
-    @property
     @abstractmethod
+    def _entries(self, rows: Indices, cols: Indices) -> Vector:
+        """Compute the entries between levels, elementwise; the shapes of ``rows`` and ``cols`` broadcast."""
+
+    @cached_property
     def matrix(self) -> Vector:
         """The whole matrix, shape (size, size)."""
+        each = np.arange(self.group.size)
+        return self._entries(each[:, None], each)
 
-    @abstractmethod
     def at(self, rows: Indices, cols: Indices) -> Vector:
-        """Return the entries between levels, elementwise; the shapes of ``rows`` and ``cols`` broadcast."""
+        """Return the entries between levels, elementwise."""
+        return np.asarray(self.matrix[rows, cols]) if self.small else self._entries(rows, cols)
 
     @property
     def small(self) -> bool:
@@ -97,22 +102,14 @@ class LevelKernel(LevelMatrix):
     length: float = ORDINAL_LENGTH
 
     @cached_property
-    def dense(self) -> tuple[Vector, Vector]:
-        """k and its derivative with respect to log lo, both (size, size)."""
+    def slopes(self) -> Vector:
+        """Derivative of k with respect to log lo, (size, size). The group must have a length-scale."""
         each = np.arange(self.group.size)
-        slope = self._slopes(each[:, None], each) if has_length(self.group) else np.zeros((len(each), len(each)))
-        return self._entries(each[:, None], each), slope
-
-    @property
-    def matrix(self) -> Vector:
-        return self.dense[0]
-
-    def at(self, rows: Indices, cols: Indices) -> Vector:
-        return np.asarray(self.matrix[rows, cols]) if self.small else self._entries(rows, cols)
+        return self._slopes(each[:, None], each)
 
     def slope_at(self, rows: Indices, cols: Indices) -> Vector:
         """Return the derivative of k with respect to log lo between levels, elementwise. The group must have a length-scale."""
-        return np.asarray(self.dense[1][rows, cols]) if self.small else self._slopes(rows, cols)
+        return np.asarray(self.slopes[rows, cols]) if self.small else self._slopes(rows, cols)
 
     @cached_property
     def diagonal(self) -> Vector:
@@ -166,17 +163,12 @@ class LevelDistance(LevelMatrix):
     """d of one group (see the module's notation)."""
 
     @cached_property
-    def matrix(self) -> Vector:
-        each = np.arange(self.group.size)
-        return self.at(each[:, None], each)
-
-    @cached_property
     def _places(self) -> Vector:
         """Place of each level on [0, 1], and of off: (size,)."""
         n = self.group.n_levels
         return np.append(np.linspace(0.0, 1.0, n) if n > 1 else [0.5], [0.5] * self.group.conditional)
 
-    def at(self, rows: Indices, cols: Indices) -> Vector:
+    def _entries(self, rows: Indices, cols: Indices) -> Vector:
         same, n = np.equal(rows, cols), self.group.n_levels
         if not self.group.ordered:
             return np.where(same, 0.0, 1.0)

@@ -11,7 +11,7 @@ import pytest
 from mipcash.acquisition.acquisition import Acquisition, SumAcquisition
 from mipcash.acquisition.analytic import LogEI
 from mipcash.acquisition.constrained import Limited, LogFeasibility
-from mipcash.acquisition.feasible_first import Excess, FeasibleFirst
+from mipcash.acquisition.feasible_first import FeasibleFirst
 from mipcash.methods.cmes.entropy_search import EntropySearch, Option
 from mipcash.optimizers.decoupled import LogCost
 from mipcash.optimizers.pending import FantasisedEI
@@ -50,7 +50,7 @@ def per_cost(setting: Setting) -> Acquisition:
 
 def pending(setting: Setting) -> Acquisition:
     given = setting.acquisition.posterior.given(setting.points[:2], np.zeros(2), 0.1)
-    return FantasisedEI.of(given, np.eye(2), np.array([-0.5, 0.0]))
+    return FantasisedEI(given, np.eye(2), np.array([-0.5, 0.0]))
 
 
 def entropy(setting: Setting) -> Acquisition:
@@ -72,7 +72,7 @@ def penalised(setting: Setting) -> Acquisition:
     """The loss, and an output with both bounds, of which some points are below, some between and some above."""
     drawn = sample(setting)
     low, high = np.quantile(drawn.values(setting.points), [0.3, 0.6])
-    return FeasibleFirst(setting.acquisition, Excess.of(Limited(setting.acquisition.posterior, low, high), drawn))
+    return FeasibleFirst(setting.acquisition, [(Limited(setting.acquisition.posterior, low, high), drawn)])
 
 
 MADE = {

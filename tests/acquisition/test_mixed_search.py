@@ -51,7 +51,7 @@ class Setting:
         rng = np.random.default_rng(seed)
         self.domain = Domain.of(space)
         self.program = self.domain.program
-        self.structure = Structure.of(self.program, self.domain.scale)
+        self.structure = Structure(self.program, self.domain.scale)
         self.points = self.domain.encode(self.domain.sample(12, rng))
         kernel = Kernel(self.structure, self.structure.prior[0])
         posterior = StructuredPosterior.fit(kernel, Encoded.of(self.structure, self.points), rng.normal(size=12))

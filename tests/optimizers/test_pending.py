@@ -35,7 +35,7 @@ def test_several_fantasies_at_once_agree_with_single_ones() -> None:
     """The acquisition function is the mean of the expected improvements under each fantasy."""
     optimizer, posterior, points = fitted("bound_numbers")
     values, best = np.random.default_rng(1).normal(size=(3, 2)), np.array([-0.5, -1.0, 0.0])
-    acquisition = FantasisedEI.of(posterior.given(points[:2], np.zeros(2), 0.1), values, best)
+    acquisition = FantasisedEI(posterior.given(points[:2], np.zeros(2), 0.1), values, best)
     improvements = []
     for k in range(3):
         given = posterior.given(points[:2], values[k], 0.1)

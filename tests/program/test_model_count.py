@@ -121,7 +121,7 @@ def test_counts_beyond_64_bits_are_exact() -> None:
 
 @pytest.mark.parametrize("large", [1, 10**30])
 def test_a_layer_that_is_cut_keeps_the_nodes_with_the_most_assignments(large: int) -> None:
-    layer = _Layer.first([2, 2], [RuleTable((0, 1), np.ones((2, 2), dtype=bool))], [])
+    layer = _Layer([2, 2], [RuleTable((0, 1), np.ones((2, 2), dtype=bool))], [])
     layer.counts = np.array([5 * large, 40 * large, 3, 20 * large, 7], dtype=np.int64 if large == 1 else object)
     layer.cut(2)
     assert layer.counts.tolist() == [40 * large, 20 * large]

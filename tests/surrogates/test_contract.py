@@ -54,7 +54,7 @@ class LaplaceSurrogate:
         signs = signs_of(values)
         for _ in range(self.rounds):
             targets, spread = self._sites(prepared, signs, theta)
-            theta, _ = fit(Evidence.of(prepared, targets, spread + noise), [theta], self.iterations)
+            theta, _ = fit(Evidence(prepared, targets, spread + noise), [theta], self.iterations)
         targets, spread = self._sites(prepared, signs, theta)
         posterior = StructuredPosterior.fit(
             Kernel(self.structure, theta), prepared.x, targets, IDENTITY, spread + noise
@@ -78,7 +78,7 @@ class TestLaplaceSurrogate(Conformance):
     inflated = False
 
     def made(self, observed: Observed) -> LaplaceSurrogate:
-        return LaplaceSurrogate(Structure.of(observed.program, observed.scale))
+        return LaplaceSurrogate(Structure(observed.program, observed.scale))
 
     def told(self, posterior: StructuredPosterior, observed: Observed) -> float:
         return float(np.max(np.abs(posterior.y)) * np.sign(posterior.y[0]))
@@ -89,7 +89,7 @@ class TestLaplaceSurrogate(Conformance):
 
 def test_acquisitions_accept_the_classifier_and_it_reproduces_the_signs() -> None:
     observed = observed_in("conv_net")
-    surrogate = LaplaceSurrogate(Structure.of(observed.program, observed.scale))
+    surrogate = LaplaceSurrogate(Structure(observed.program, observed.scale))
     posterior, _ = surrogate.fit(surrogate.prepare(observed.points), observed.values, {}, np.random.default_rng(0))
     assert np.mean(np.sign(posterior.fitted) == signs_of(observed.values)) > 0.8
     acquisition = AnalyticAcquisition(posterior, LogEI(float(posterior.fitted.min())))

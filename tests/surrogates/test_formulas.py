@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -61,7 +62,7 @@ class Written:
     def __init__(self, space: mc.Space, theta: np.ndarray) -> None:
         self.program = compiled(space).program
         self.scale = Domain.of(space).scale
-        structure = Structure.of(self.program, self.scale)
+        structure = Structure(self.program, self.scale)
         self.p = {name: np.exp(theta[at]) for name, at in structure.slices.items()}
         self.domains = {g.label: space[g.label].domain for g in self.program.groups}
         self.groups = [g.label for g in self.program.groups]
@@ -148,7 +149,7 @@ NUMBERS = {"rate": 0.3, "decay": 0.1, "wide": 7, "one": 0.4, "two": 0.6, "r": 0.
 
 def encoded(space: mc.Space, configs: list[Config]) -> tuple[Structure, Points, Encoded]:
     program, scale = compiled(space).program, Domain.of(space).scale
-    structure = Structure.of(program, scale)
+    structure = Structure(program, scale)
     points = Points(np.array([program.encode(c) for c in configs]), scale.units(configs))
     return structure, points, Encoded.of(structure, points)
 
@@ -245,8 +246,8 @@ def test_a_wide_model_is_the_same_model(name: str, monkeypatch: pytest.MonkeyPat
     structure = structure_of(observed)
     theta, x, found = some_theta(structure), Encoded.of(structure, observed.every), []
     for wide in (True, False):
-        of = replace(structure)
-        of.__dict__["wide"] = wide  # overrides the choice of the structure
+        of = copy(structure)
+        of.wide = wide  # overrides the choice of the structure
         kernel, mine = Kernel(of, theta), replace(x, structure=of)
         posterior = StructuredPosterior.fit(kernel, mine[:T], observed.values)
         mean, z, u = posterior.mean(), x.z[T + 2], x.u[T + 2]
@@ -255,7 +256,7 @@ def test_a_wide_model_is_the_same_model(name: str, monkeypatch: pytest.MonkeyPat
             [
                 kernel(mine, mine[:7]), kernel(together, mine), kernel.residual(together, mine), kernel.diagonal(mine),
                 *posterior.predict(observed.every), *posterior.section(z)(u), mean.values(observed.every),
-                *mean.section(z)(u), *Evidence.of(Tables(of, mine[:T]), observed.values)(theta),
+                *mean.section(z)(u), *Evidence(Tables(of, mine[:T]), observed.values)(theta),
             ]
         )  # fmt: skip
     for one, other in zip(*found, strict=True):

@@ -28,7 +28,7 @@ from tests.surrogates.conformance import Conformance, Observed, nested, observed
 
 
 def structure_of(observed: Observed) -> Structure:
-    return Structure.of(observed.program, observed.scale)
+    return Structure(observed.program, observed.scale)
 
 
 def some_theta(structure: Structure, seed: int = 1) -> Vector:
@@ -133,7 +133,7 @@ def test_the_evidence_under_a_vector_of_noise_is_the_density_with_its_gradient(n
     theta, rng = some_theta(structure), np.random.default_rng(1)
     tables = Tables.of(structure, observed.points)
     y, noise = rng.normal(size=len(tables)), rng.random(len(tables))
-    evidence = Evidence.of(tables, y, noise, held=theta if held else None)
+    evidence = Evidence(tables, y, noise, held=theta if held else None)
     value, gradient = evidence(theta)
     kernel, x = Kernel(structure, theta), tables.x
     covariance = kernel(x, x) + kernel.residual(x, x) + np.diag(kernel.noise + JITTER + noise)
@@ -146,7 +146,7 @@ def test_the_evidence_under_a_vector_of_noise_is_the_density_with_its_gradient(n
         [(evidence(theta + step * e)[0] - evidence(theta - step * e)[0]) / (2 * step) for e in np.eye(len(theta))]
     )
     np.testing.assert_allclose(gradient, differences, rtol=1e-4, atol=1e-5)
-    one, each = (Evidence.of(tables, y, v)(theta) for v in (0.25, np.full(len(y), 0.25)))
+    one, each = (Evidence(tables, y, v)(theta) for v in (0.25, np.full(len(y), 0.25)))
     assert one[0] == each[0]
     np.testing.assert_array_equal(one[1], each[1])
 
@@ -154,14 +154,14 @@ def test_the_evidence_under_a_vector_of_noise_is_the_density_with_its_gradient(n
 def test_a_fit_uses_a_limited_number_of_points_with_the_best_one_and_their_noise() -> None:
     space = nested()
     program, scale = compiled(space).program, Domain.of(space).scale
-    structure, configs = Structure.of(program, scale), space.sample(FITTED + 40, 0)
+    structure, configs = Structure(program, scale), space.sample(FITTED + 40, 0)
     points = Points(np.array([program.encode(c) for c in configs]), scale.units(configs))
     tables = Tables.of(structure, points)
     y = tables.x.u[:, 0] + 3.0 * tables.x.z[:, 0] * tables.x.u[:, 1]
     y, noise = (y - y.mean()) / y.std(), 0.01 * np.arange(float(len(y)))
-    evidence = Evidence.of(tables, y, noise)
+    evidence = Evidence(tables, y, noise)
     np.testing.assert_array_equal(evidence.noise, noise[[int(np.flatnonzero(y == value)[0]) for value in evidence.y]])
-    evidence = Evidence.of(tables, y)
+    evidence = Evidence(tables, y)
     assert len(evidence.y) == FITTED
     assert evidence.y.min() == y.min()
     theta, value = fit(evidence, [], iterations=4)

@@ -21,7 +21,7 @@ solutions, however cost was moved; a network without one is empty.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -96,34 +96,21 @@ class Potentials:
     def given(self, s: int) -> Potentials:
         """Return the potentials of the other variables once a variable takes its state ``s``."""
         i = int(np.searchsorted(self.starts, s, side="right")) - 1
-        keep = np.ones(len(self.theta), dtype=bool)
-        keep[self.span(i)] = False
-        used = self.weights[:, s]
-        return Potentials(
-            self.lower + float(self.theta[s]),
-            (self.theta + self.pairs[s])[keep],
-            self.pairs[keep][:, keep],
-            np.concatenate([[0], np.cumsum(np.delete(self.sizes, i))]),
-            self.states[keep],
-            self.ceiling,
-            self.weights[:, keep],
-            self.low - used,
-            self.high - used,
-        )
+        rest, used = self.ordered(np.delete(np.arange(self.n_variables), i)), self.weights[:, s]
+        rest.lower, rest.theta = self.lower + float(self.theta[s]), rest.theta + np.delete(self.pairs[s], self.span(i))
+        rest.low, rest.high = self.low - used, self.high - used
+        return rest
 
     def ordered(self, order: Indices) -> Potentials:
-        """Return the potentials with the variables in another order."""
+        """Return the potentials of some variables, at least one, in a given order."""
         at = np.concatenate([np.arange(self.starts[i], self.starts[i + 1]) for i in order])
-        return Potentials(
-            self.lower,
-            self.theta[at],
-            self.pairs[at][:, at],
-            np.concatenate([[0], np.cumsum(self.sizes[order])]),
-            self.states[at],
-            self.ceiling,
-            self.weights[:, at],
-            self.low,
-            self.high,
+        return replace(
+            self,
+            theta=self.theta[at],
+            pairs=self.pairs[at][:, at],
+            starts=np.concatenate([[0], np.cumsum(self.sizes[order])]),
+            states=self.states[at],
+            weights=self.weights[:, at],
         )
 
     # -- internals ----------------------------------------------------------------------------------------------

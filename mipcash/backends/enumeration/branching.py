@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -140,41 +140,28 @@ def _order(potentials: Potentials) -> Indices:
     return np.array(order)
 
 
-@dataclass
 class _Search:
     """Depth-first search by batches over one network in its branching order."""
 
-    potentials: Potentials
-    best: Best
-    effort: Effort
-    chosen: tuple[int, ...]
-    share: float
-    stack: list[_Pending] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        p = self.potentials
-        m = len(p.low)
+    def __init__(
+        self, potentials: Potentials, best: Best, effort: Effort, chosen: tuple[int, ...], share: float
+    ) -> None:
+        self.potentials, self.best, self.effort, self.chosen, self.share = potentials, best, effort, chosen, share
+        self.stack: list[_Pending] = []
+        p, m = potentials, len(potentials.low)
         self._weight = 1 if m < 2 * ROWS else m // HEAVY
         # a batch stores a value per row and partial solution
         self._batch = max(1, BATCH * ROWS // max(m, ROWS))
-        last = [
-            np.array([p.weights[:, p.span(i)].min(axis=1), p.weights[:, p.span(i)].max(axis=1)])
-            for i in range(p.n_variables)
-        ]
+        parts = [p.weights[:, p.span(i)] for i in range(p.n_variables)]
+        last = [(part.min(axis=1), part.max(axis=1)) for part in parts]
         # minimum and maximum that the variables from k on can add to each row, (V + 1, 2, m)
         self._rest = np.concatenate([np.cumsum(np.array(last)[::-1], axis=0)[::-1], np.zeros((1, 2, m))])
 
     def run(self, splittable: bool) -> bool | None:
         """Return True if the search is complete, False if the effort ran out, and None if the network should be split."""
         p, began = self.potentials, self.effort.spent
-        root = _Batch(
-            0,
-            np.array([p.lower]),
-            p.theta[:, None],
-            np.zeros((0, 1), dtype=np.int64),
-            np.zeros((len(p.low), 1)),
-            np.array([self.share]),
-        )
+        path, body = np.zeros((0, 1), dtype=np.int64), np.zeros((len(p.low), 1))
+        root = _Batch(0, np.array([p.lower]), p.theta[:, None], path, body, np.array([self.share]))
         done = self.effort.done
         self._branch(root)
         checked = began
@@ -210,15 +197,8 @@ class _Search:
         if len(body):
             low, high = self._rest[depth][:, :, None]
             holds = np.all((body + high >= p.low[:, None]) & (body + low <= p.high[:, None]), axis=0)
-            x, parent, s, body, spent, path, share = (
-                x[holds],
-                parent[holds],
-                s[holds],
-                body[:, holds],
-                spent[holds],
-                path[:, holds],
-                share[holds],
-            )
+            x, parent, s, path = (v[..., holds] for v in (x, parent, s, path))
+            body, spent, share = (v[..., holds] for v in (body, spent, share))
             if not len(x):
                 return
         if depth == p.n_variables:
@@ -245,8 +225,5 @@ class _Search:
         value = child[x, parent]
         share = batch.share[parent] / np.bincount(parent, minlength=len(bound))[parent]
         order = np.argsort(value, kind="stable")
-        entries = []
-        for a in range(0, len(order), self._batch):
-            at = order[a : a + self._batch]
-            entries.append(_Pending(batch, x[at], parent[at], value[at], share[at]))
-        self.stack += entries[::-1]
+        parts = [order[a : a + self._batch] for a in range(0, len(order), self._batch)]
+        self.stack += [_Pending(batch, x[at], parent[at], value[at], share[at]) for at in parts[::-1]]

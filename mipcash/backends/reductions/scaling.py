@@ -67,7 +67,6 @@ LONGEST = 400
 """Maximum number of terms of a row with fractions for which a unit is computed."""
 
 
-@dataclass(frozen=True)
 class ScaledProgram:
     """A scaled program in the module's notation.
 
@@ -81,24 +80,16 @@ class ScaledProgram:
         stepped: integers that are scaled like reals.
     """
 
-    program: BinaryProgram
-    columns: Vector
-    delicate: bool
-    contradictory: bool
-    tiny: bool = False
-    stepped: tuple[Stepped, ...] = ()
-
-    @classmethod
-    def of(cls, program: BinaryProgram) -> ScaledProgram:
-        stepped, kinds = _stepped(program), program.integer.copy()
-        kinds[[c for number, _ in stepped for c in (number.column, number.latent)]] = 0.0
-        program = replace(program, integer=kinds) if stepped else program
+    def __init__(self, program: BinaryProgram) -> None:
+        self.stepped, kinds = _stepped(program), program.integer.copy()
+        kinds[[c for number, _ in self.stepped for c in (number.column, number.latent)]] = 0.0
+        program = replace(program, integer=kinds) if self.stepped else program
         unit = _column_units(program)
         integral = unit > 0
         size = np.maximum(np.abs(program.low), np.abs(program.high))
-        for number, domain in stepped:
+        for number, domain in self.stepped:
             size[[number.column, number.latent]] = domain.step
-        columns = np.where(integral, unit, np.where(size == 0, 1.0, _power(size)))
+        self.columns = columns = np.where(integral, unit, np.where(size == 0, 1.0, _power(size)))
         matrix = sparse.csr_array(program.matrix @ sparse.diags_array(columns))
         largest = np.zeros(matrix.shape[0])
         if matrix.nnz:
@@ -120,13 +111,13 @@ class ScaledProgram:
             for p in program.bilinear
         )
         rewritten = replace(with_coefficients(program, scaled_matrix, low, high), bilinear=bilinear)
-        scaled = with_bounds(rewritten, program.low / columns, program.high / columns)
+        self.program = with_bounds(rewritten, program.low / columns, program.high / columns)
         numbers = (program.integer == 0) & (program.low < program.high) & ~integral
         wide = bool(np.any(np.abs(scaled_matrix.data) > WIDE))
-        delicate = bool(np.any(numbers) or not np.all(whole) or wide)
+        self.delicate = bool(np.any(numbers) or not np.all(whole) or wide)
         sizes = np.abs(scaled_matrix.data[scaled_matrix.data != 0.0])
-        tiny = bool(sizes.min(initial=1.0) < TINY or sizes.max(initial=1.0) > LARGE)
-        return cls(scaled, columns, delicate, bool(np.any(whole & (scaled.row_low > scaled.row_high))), tiny, stepped)
+        self.tiny = bool(sizes.min(initial=1.0) < TINY or sizes.max(initial=1.0) > LARGE)
+        self.contradictory = bool(np.any(whole & (low > high)))
 
     @cached_property
     def real(self) -> Booleans:
@@ -216,7 +207,7 @@ class Scaling:
     def apply(self, task: Task) -> ScaledTask:
         """See ``mipcash.backends.reductions.reduction.Reduction.apply``."""
         program, form = task.program, task.form
-        _, scaled = self._kept.get(id(program), lambda: (program, ScaledProgram.of(program)))
+        _, scaled = self._kept.get(id(program), lambda: (program, ScaledProgram(program)))
         c = scaled.columns
         cost = program.cost(form) * c if self.linear else None
         form = replace(form, linear=form.linear * c[: form.n], values=form.values * c[form.rows] * c[form.cols])

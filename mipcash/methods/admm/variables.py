@@ -161,7 +161,7 @@ class Variables:
     def _possible(self, conditions: tuple[Condition, ...], levels: Indices) -> bool:
         for condition in conditions:
             groups = self.program.group_of[condition.columns]
-            if np.all(np.isin(groups, self.choices)) and not condition.holds_at(self.program, levels):
+            if np.all(np.isin(groups, self.choices)) and not condition.holds(self.program.one_hot(levels)):
                 return False
             tuned = [self.program.groups[g] for g in np.setdiff1d(groups, self.choices)]
             if any(not self._possible(group.conditions, levels) for group in tuned if group.conditions):

@@ -104,7 +104,7 @@ class Admmbo(ModelBased):
         super().__init__(domain)
         self.settings: AdmmboSettings = settings or AdmmboSettings()
         self.space = Coordinates.of(domain, self.settings.coordinates)
-        structure, s = Structure.of(self.program, self.scale), self.settings
+        structure, s = Structure(self.program, self.scale), self.settings
         # the quadratic of eq. 10 is on the scale of the losses, so there is no warp
         self.surrogate = StructuredSurrogate(structure, s.refit, s.restart_every, warped=False)
 

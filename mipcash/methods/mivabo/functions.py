@@ -133,4 +133,4 @@ class WeightSample:
                 constant += float(weights[0])
             else:
                 pieces.append((block.cosines, weights))
-        return CosineSum.of(constant, pieces, self.n_numbers)
+        return CosineSum(constant, pieces, self.n_numbers)

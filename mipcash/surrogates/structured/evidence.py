@@ -14,7 +14,6 @@ No derivative matrix of K is formed. Only its sum with W is computed (``mipcash.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -25,8 +24,7 @@ from mipcash.program.forms import Indices, Vector
 from mipcash.surrogates.maximum import maximum
 from mipcash.surrogates.protocols import Noise
 from mipcash.surrogates.structured.kernel import Kernel
-from mipcash.surrogates.structured.pair_sums import Grams, PairSums
-from mipcash.surrogates.structured.structure import Structure
+from mipcash.surrogates.structured.pair_sums import PairSums
 from mipcash.surrogates.structured.training_tables import Tables
 
 JITTER = 1e-8
@@ -51,7 +49,6 @@ def taken(noise: Noise, rows: Indices) -> Noise:
     return np.asarray(noise)[rows] if np.ndim(noise) else noise
 
 
-@dataclass(frozen=True)
 class Evidence:
     """Log posterior of theta given observations. Terms that do not depend on theta are computed once.
 
@@ -62,20 +59,11 @@ class Evidence:
         held: theta whose length-scales lo are held fixed, which saves half of the time; None to fit lo too.
     """
 
-    tables: Tables
-    y: Vector
-    noise: Noise = 0.0
-    held: Vector | None = None
-
-    @classmethod
-    def of(cls, tables: Tables, y: Vector, noise: Noise = 0.0, held: Vector | None = None) -> Evidence:
-        """Return the log posterior for all observations, or for FITTED (wide: FITTED_WIDE) of them."""
+    def __init__(self, tables: Tables, y: Vector, noise: Noise = 0.0, held: Vector | None = None) -> None:
+        """Take all observations, or FITTED (wide: FITTED_WIDE) of them."""
         keep = chosen_part(y, FITTED_WIDE if tables.structure.wide else FITTED)
-        return cls(tables.part(keep), y[keep], taken(noise, keep), held)
-
-    @property
-    def structure(self) -> Structure:
-        return self.tables.structure
+        self.tables, self.y, self.noise, self.held = tables.part(keep), y[keep], taken(noise, keep), held
+        self.structure = tables.structure
 
     def __call__(self, theta: Vector) -> tuple[float, Vector]:
         """Return the negative log posterior and its gradient: scalar, (n_theta,)."""
@@ -85,7 +73,7 @@ class Evidence:
             theta[s.slices["lo"]] = self.held[s.slices["lo"]]
         kernel, at = Kernel(s, theta), s.slices
         c1, c2, sc, cm, cq = kernel.factors
-        sums = PairSums(kernel.a, self._grams(kernel), tables.numbers.terms(kernel.b, kernel.m))
+        sums = PairSums(kernel, self._grams(kernel), tables.numbers)
         joint = kernel.joint_product(tables.joint_squares)
         bracket = sc + cm * sums.total + cq * sums.discrete
         rest = kernel.residual_product(tables.distances, tables.squares)
@@ -142,15 +130,15 @@ class Evidence:
             trace[at["lo"]] = [kernel.a[g] * summed(g, sums.slope(g), blocks[g]) for g in s.ordered]
         return trace
 
-    def _grams(self, kernel: Kernel) -> Grams:
-        """Return k_g at the pairs. Only the groups whose length-scale is being fitted are recomputed."""
+    def _grams(self, kernel: Kernel) -> tuple[Vector, Vector]:
+        """Return k_g at the pairs, and its squares. Only the groups whose length-scale is being fitted are recomputed."""
         s = self.structure
         if self.held is not None:
             return self.tables.grams_at(self.held[s.slices["lo"]])
-        grams = self.tables.grams_at(s.prior[0][s.slices["lo"]]).values.copy()
+        grams = self.tables.grams_at(s.prior[0][s.slices["lo"]])[0].copy()
         for g in s.ordered:
             grams[g] = self.tables.gram(g, kernel.blocks[g])
-        return Grams(grams)
+        return grams, grams**2
 
 
 def fit(

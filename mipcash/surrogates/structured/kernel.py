@@ -35,7 +35,6 @@ that differ: O(B t) for B neighbours instead of O(B G t).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -92,46 +91,28 @@ def number_product(squares: Vector, b: Vector, m: Vector) -> Vector:
     return terms
 
 
-@dataclass(frozen=True)
 class Kernel:
     """K at given hyperparameters (see the module's notation).
 
     Attributes:
         structure: the space.
         theta: hyperparameters.
+        a, b, m, w, r, noise: theta without logarithms; ``joint_length`` is l and ``residual_variance`` is sr.
     """
 
-    structure: Structure
-    theta: Vector
-
-    def _part(self, name: str) -> Vector:
-        return np.exp(self.theta[self.structure.slices[name]])
-
-    @cached_property
-    def a(self) -> Vector:
-        return self._part("a")
-
-    @cached_property
-    def b(self) -> Vector:
-        return self._part("b")
-
-    @cached_property
-    def m(self) -> Vector:
-        return self._part("m")
-
-    @cached_property
-    def joint_length(self) -> Vector:
-        return self._part("l")
-
-    @property
-    def noise(self) -> float:
-        return float(self._part("noise")[0])
+    def __init__(self, structure: Structure, theta: Vector) -> None:
+        self.structure, self.theta, self._recent = structure, theta, Recent[tuple[Encoded, Vector]](KEPT)
+        self._part = {name: np.exp(theta[at]) for name, at in structure.slices.items()}
+        self.a, self.b, self.m, self.joint_length, self.w, self.r = (
+            self._part[n] for n in ("a", "b", "m", "l", "w", "r")
+        )
+        self.noise, self.residual_variance = float(self._part["noise"][0]), float(self._part["sr"][0])
 
     @cached_property
     def factors(self) -> tuple[float, float, float, float, float]:
         """s1/V, s2/|E|, sc, sm/G, sq/|E_D|; the last three are 0 if there is no joint number."""
         s = self.structure
-        s1, s2, sc, sm, sq = (float(self._part(name)[0]) for name in ("s1", "s2", "sc", "sm", "sq"))
+        s1, s2, sc, sm, sq = (float(self._part[name][0]) for name in ("s1", "s2", "sc", "sm", "sq"))
         pairs, discrete = s.pairs.sum() / 2, s.pairs[: s.n_groups, : s.n_groups].sum() / 2
         joint = float(len(s.joint) > 0)
         return (
@@ -145,7 +126,7 @@ class Kernel:
     @cached_property
     def blocks(self) -> list[LevelKernel]:
         """k_g per group."""
-        return self.structure.blocks_at(self._part("lo"))
+        return self.structure.blocks_at(self._part["lo"])
 
     def level_columns(self, y: Encoded) -> Vector:
         """Return a_g k_g between every level and the levels of some points: shape (n_z, B')."""
@@ -188,23 +169,6 @@ class Kernel:
     def _kept(self, name: str, y: Encoded, make: Callable[[], Vector]) -> Vector:
         """Return a cached array of the points ``y``, or compute it. ``y`` is stored with it, so that its id is not reused."""
         return self._recent.get((name, id(y)), lambda: (y, make()))[1]
-
-    @cached_property
-    def _recent(self) -> Recent[tuple[Encoded, Vector]]:
-        return Recent(KEPT)
-
-    @cached_property
-    def w(self) -> Vector:
-        return self._part("w")
-
-    @cached_property
-    def r(self) -> Vector:
-        return self._part("r")
-
-    @property
-    def residual_variance(self) -> float:
-        """sr."""
-        return float(self._part("sr")[0])
 
     def residual(self, x: Encoded, y: Encoded) -> Vector:
         """Return R: (B, B')."""

@@ -17,50 +17,37 @@ terms of groups are not formed: all sums over them are products of D and of its 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-
 import numpy as np
 
 from mipcash.program.forms import Vector
-from mipcash.surrogates.structured.number_pairs import NumberTerms
-
-
-@dataclass(frozen=True)
-class Grams:
-    """Covariances of levels at the pairs.
-
-    Attributes:
-        values: D, shape (G, n).
-    """
-
-    values: Vector
-
-    @cached_property
-    def squares(self) -> Vector:
-        """D_g^2, shape (G, n)."""
-        return self.values**2
+from mipcash.surrogates.structured.kernel import Kernel, number_product
+from mipcash.surrogates.structured.number_pairs import NumberPairs
 
 
 class PairSums:
     """Sums over one set of terms (see the module's notation).
 
     Args:
-        a: relevances of the groups, shape (G,).
-        grams: covariances of their levels.
-        numbers: terms of the numbers.
+        kernel: hyperparameters of the terms.
+        grams: covariances of the groups' levels at the pairs, D, and their squares: (G, n) each.
+        pairs: the pairs in which numbers are on at both points.
     """
 
-    def __init__(self, a: Vector, grams: Grams, numbers: NumberTerms) -> None:
-        self._a, self._grams, self._numbers = a, grams, numbers
-        self.total = a @ grams.values
-        groups = a**2 @ grams.squares
-        self.extra, squares = numbers.sums()
+    def __init__(self, kernel: Kernel, grams: tuple[Vector, Vector], pairs: NumberPairs) -> None:
+        a, b, m = kernel.a, kernel.b, kernel.m
+        self._a, (self._grams, self._squares), self._pairs = a, grams, pairs
+        self._whole = number_product(pairs.throughout, b[pairs.always, None], m[pairs.always, None])
+        """Terms of the numbers that are on at every point, shape (K, n)."""
+        self._listed = number_product(pairs.squares, b[pairs.owner], m[pairs.owner])
+        """Listed entries of the remaining numbers, shape (N,)."""
+        self.total = a @ self._grams
+        groups = a**2 @ self._squares
+        self.extra, squares = self._sums()
         self.discrete = 0.5 * (self.total**2 - groups)
         self.pairs = 0.5 * ((self.total + self.extra) ** 2 - groups - squares)
-        self._two = np.any(numbers.pairs.conditions == 2)
+        self._two = np.any(pairs.conditions == 2)
         if self._two:
-            self._free, (two, two_squares) = numbers.sums(0)[0], numbers.sums(2)
+            self._free, (two, two_squares) = self._sums(0)[0], self._sums(2)
             self._most = self.total + self.extra - two  # S - T
             self.pairs -= two * (self._most - self._free) + 0.5 * (two**2 - two_squares)
 
@@ -77,13 +64,38 @@ class PairSums:
 
     def slope(self, g: int) -> Vector:
         """Return slope_g of a group: (n,)."""
-        return np.asarray(self._group_first - self._a[g] * self._grams.values[g] * self._group_second)
+        return np.asarray(self._group_first - self._a[g] * self._grams[g] * self._group_second)
 
     def groups(self) -> Vector:
         """Return the sum of slope_g A_g for every group: (G,)."""
-        first = self._grams.values @ self._group_first
-        return np.asarray(self._a * (first - self._a * (self._grams.squares @ self._group_second)))
+        first = self._grams @ self._group_first
+        return np.asarray(self._a * (first - self._a * (self._squares @ self._group_second)))
 
     def numbers(self) -> tuple[Vector, Vector]:
         """Return the sums of slope_j A_j and of slope_j A_j (u_j - u'_j)^2 for every number: (J,), (J,)."""
-        return self._numbers.weighed(self._first, self._second)
+        pairs, count, first, second = self._pairs, self._pairs.shape[0], self._first, self._second
+        relevance, lengths = np.zeros(count), np.zeros(count)
+        kind = pairs.conditions if self._two else np.zeros(count, dtype=np.int64)
+        if len(pairs.at):
+            row = kind[pairs.owner]
+            entry = self._listed * (first[row, pairs.at] - self._listed * second[row, pairs.at])
+            relevance += np.bincount(pairs.owner, entry, count)
+            lengths += np.bincount(pairs.owner, entry * pairs.squares, count)
+        rows = kind[pairs.always] if self._two else slice(None)
+        weights = self._whole * (first[rows] - self._whole * second[rows])
+        relevance[pairs.always] = weights.sum(axis=1)
+        lengths[pairs.always] = np.einsum("kn,kn->k", weights, pairs.throughout)
+        return relevance, lengths
+
+    def _sums(self, conditions: int | None = None) -> tuple[Vector, Vector]:
+        """Return sum_j A_j and sum_j A_j^2 over all numbers, or over those with so many conditions: (n,), (n,)."""
+        pairs, n = self._pairs, self._pairs.shape[1]
+        whole, listed, at = self._whole, self._listed, pairs.at
+        if conditions is not None:
+            kept = pairs.conditions[pairs.owner] == conditions
+            whole, listed, at = whole[pairs.conditions[pairs.always] == conditions], listed[kept], at[kept]
+        total, squares = whole.sum(axis=0), np.einsum("kn,kn->n", whole, whole)
+        if len(at):
+            total += np.bincount(at, listed, n)
+            squares += np.bincount(at, listed**2, n)
+        return total, squares

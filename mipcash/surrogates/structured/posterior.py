@@ -111,14 +111,15 @@ MOST = 2 / 3
 """Share of the observations from which on all of them are taken."""
 
 
-@dataclass(frozen=True)
 class PosteriorSection:
-    """Mean and standard deviation of f(z, .), and their gradients with respect to u."""
+    """Mean and standard deviation of f(z, .) at fixed binaries z (n_z,), and their gradients with respect to u."""
 
-    posterior: StructuredPosterior
-    kernel: KernelSection
-    residual: ResidualSection
-    prior_variance: float
+    def __init__(self, posterior: StructuredPosterior, z: Vector) -> None:
+        kernel, x = posterior.kernel, posterior.x
+        point = Encoded.at(kernel.structure, z, np.zeros(x.u.shape[1]))
+        self.posterior = posterior
+        self.kernel, self.residual = KernelSection(kernel, point, x), ResidualSection(kernel, point, x)
+        self.prior_variance = float(kernel.diagonal(point)[0]) + kernel.residual_variance
 
     def __call__(self, u: Vector) -> tuple[float, float, Vector, Vector]:
         """Return mean and deviation with gradients: (J,) -> mean, deviation, (J,), (J,)."""
@@ -314,13 +315,7 @@ class StructuredPosterior:
 
     def section(self, z: Vector) -> PosteriorSection:
         """Return the posterior at fixed binaries z (n_z,), as a function of the numbers."""
-        point = Encoded.at(self.kernel.structure, z, np.zeros(self.x.u.shape[1]))
-        return PosteriorSection(
-            self,
-            KernelSection.of(self.kernel, point, self.x),
-            ResidualSection.of(self.kernel, point, self.x),
-            float(self.kernel.diagonal(point)[0]) + self.kernel.residual_variance,
-        )
+        return PosteriorSection(self, z)
 
     def mean(self) -> Surface:
         """Return the posterior mean of q."""
@@ -328,7 +323,7 @@ class StructuredPosterior:
 
     def sample(self, rng: np.random.Generator) -> Surface:
         """Return a sample of q."""
-        draw = PriorDraw.draw(self.kernel, rng)
+        draw = PriorDraw(self.kernel, rng)
         residual = self.kernel.residual(self.x, self.x)
         residual[np.diag_indices_from(residual)] += self.kernel.noise + JITTER + self.noise
         error = np.linalg.cholesky(residual) @ rng.normal(size=len(self.y))

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from mipcash.program.forms import Indices, Vector
-from mipcash.program.program import BinaryProgram, Condition, Group, is_wide
+from mipcash.program.legality import group_activity
+from mipcash.program.program import BinaryProgram, is_wide
 from mipcash.program.recent import Recent
 from mipcash.program.unit_scale import RESOLVED, Activities, UnitScale, degree, key_of
 from mipcash.surrogates.level_kernels import ORDINAL_LENGTH, LevelDistance, LevelKernel, has_length
@@ -30,83 +30,53 @@ POINTS = 256
 """Number of points over which active variables are counted."""
 
 
-@dataclass(frozen=True)
 class Structure:
     """Properties of a space that the kernel uses.
 
     Attributes:
         program: the space compiled.
         conditions: J tuples of indicators.
+        n, n_z: numbers of base columns of the program, and of binaries among them.
+        groups, n_groups, n_numbers: the groups; G and J.
+        degrees: number of conditions of each number, shape (J,); above RESOLVED for those that are not in K.
+        joint: numbers without conditions, which are those of the joint kernel: shape (D,).
+        conditional: numbers with one condition, shape (J_1,).
+        conjunctions: numbers with two conditions.
         pairs: E as a symmetric 0/1 matrix, shape (V, V), zero diagonal; groups first.
+        ordered: groups with a length-scale, shape (O,).
+        fixed_blocks: k_g of every group at the median of lo; for groups without a length-scale it never changes.
+        distances: d_g of every group.
+        off_columns: column of the off level of each binary's group, -1 if the group has none: shape (n_z,).
+        slices: slice of each hyperparameter in theta.
+        wide: True if there are too many levels or variables for matrices over pairs of them.
+        factors: cache of ``mipcash.surrogates.structured.posterior``: base and theta -> points and their factor.
     """
 
-    program: BinaryProgram
-    conditions: tuple[tuple[Condition, ...], ...]
-    pairs: Vector
-
-    @classmethod
-    def of(cls, program: BinaryProgram, scale: UnitScale) -> Structure:
-        """Return the structure of a program."""
-        conditions = scale.conditions
-        degrees = np.array([1] * len(program.groups) + [degree(c) for c in conditions])
-        pairs = ((degrees[:, None] + degrees) <= 2).astype(float)
-        np.fill_diagonal(pairs, 0.0)
-        return cls(program, conditions, pairs)
-
-    @property
-    def n(self) -> int:
-        """Number of base columns of the program."""
-        return self.program.n
-
-    @property
-    def n_z(self) -> int:
-        """Number of binaries among the base columns."""
-        return self.program.n_z
-
-    @property
-    def groups(self) -> tuple[Group, ...]:
-        return self.program.groups
-
-    @property
-    def n_groups(self) -> int:
-        return len(self.groups)
-
-    @property
-    def n_numbers(self) -> int:
-        return len(self.conditions)
-
-    @cached_property
-    def factors(self) -> dict[tuple[int, bytes], Any]:
-        """Cache of ``mipcash.surrogates.structured.posterior``: base and theta -> points and their factor."""
-        return {}
-
-    @cached_property
-    def off_columns(self) -> Indices:
-        """Column of the off level of each binary's group, -1 if the group has none: shape (n_z,)."""
-        program = self.program
+    def __init__(self, program: BinaryProgram, scale: UnitScale) -> None:
+        self.program, self.conditions = program, scale.conditions
+        self.n, self.n_z, self.groups = program.n, program.n_z, program.groups
+        self.n_groups, self.n_numbers = len(self.groups), len(self.conditions)
+        self.degrees: Indices = np.array([degree(c) for c in self.conditions], dtype=np.int64)
+        self.joint: Indices = np.flatnonzero(self.degrees == 0)
+        self.conditional: Indices = np.flatnonzero(self.degrees == 1)
+        self.conjunctions: list[int] = np.flatnonzero(self.degrees == RESOLVED).tolist()
+        self._deep: Indices = np.flatnonzero(self.degrees > RESOLVED)  # more than a quadratic form can multiply
+        together = np.concatenate([np.ones(self.n_groups), self.degrees])
+        self.pairs = ((together[:, None] + together) <= RESOLVED).astype(float)
+        np.fill_diagonal(self.pairs, 0.0)
+        self.ordered: Indices = np.flatnonzero([has_length(group) for group in self.groups])
+        self.fixed_blocks = [LevelKernel(group) for group in self.groups]
+        self.distances = [LevelDistance(group) for group in self.groups]
+        self.wide = is_wide(self.n_z, len(self.pairs))
         off = np.where(program.off_levels < 0, -1, program.starts + program.off_levels)
-        return np.asarray(off[program.group_of])
-
-    @cached_property
-    def joint(self) -> Indices:
-        """Numbers without conditions, which are those of the joint kernel: shape (D,)."""
-        return np.flatnonzero(self.degrees == 0)
-
-    @cached_property
-    def degrees(self) -> Indices:
-        """Number of conditions of each number, shape (J,); above RESOLVED for those that are not in K."""
-        return np.array([degree(c) for c in self.conditions], dtype=np.int64)
-
-    @cached_property
-    def conditional(self) -> Indices:
-        """Numbers with one condition, shape (J_1,)."""
-        return np.flatnonzero(self.degrees == 1)
-
-    @cached_property
-    def conjunctions(self) -> list[int]:
-        """Numbers with two conditions."""
-        found: list[int] = np.flatnonzero(self.degrees == RESOLVED).tolist()
-        return found
+        self.off_columns: Indices = off[program.group_of]
+        names = ("a", "b", "m", "lo", "l", "s1", "s2", "sc", "sm", "sq", "w", "r", "sr", "noise")
+        g, j = self.n_groups, self.n_numbers
+        ends = np.cumsum([0, g, j, j, len(self.ordered), len(self.joint), 1, 1, 1, 1, 1, g, j, 1, 1]).tolist()
+        self.slices = {name: slice(*ends[k : k + 2]) for k, name in enumerate(names)}
+        self.factors: dict[tuple[int, bytes], Any] = {}
+        self._blocks: Recent[LevelKernel] = Recent(2 * self.n_groups)
+        self._activities = Activities(program, self.conditions)
 
     @cached_property
     def switched(self) -> list[list[Indices]]:
@@ -127,50 +97,12 @@ class Structure:
             np.add.at(linear[:, k], indicator.columns, indicator.coefficients)
         return constants, linear
 
-    @cached_property
-    def ordered(self) -> Indices:
-        """Groups with a length-scale, shape (O,)."""
-        return np.array([g for g, group in enumerate(self.groups) if has_length(group)], dtype=np.int64)
-
-    @cached_property
-    def fixed_blocks(self) -> list[LevelKernel]:
-        """k_g of every group at the median of lo; for groups without a length-scale it never changes."""
-        return [LevelKernel(group) for group in self.groups]
-
     def blocks_at(self, lengths: Vector) -> list[LevelKernel]:
         """Return k_g of every group, given the length-scales lo of the ordered groups, (O,)."""
         blocks = list(self.fixed_blocks)
         for g, length in zip(self.ordered.tolist(), lengths.tolist(), strict=True):
             blocks[g] = self._blocks.get((g, length), partial(LevelKernel, self.groups[g], length))
         return blocks
-
-    @cached_property
-    def _blocks(self) -> Recent[LevelKernel]:
-        return Recent(2 * len(self.groups))
-
-    @cached_property
-    def distances(self) -> list[LevelDistance]:
-        """d_g of every group."""
-        return [LevelDistance(group) for group in self.groups]
-
-    @cached_property
-    def wide(self) -> bool:
-        """True if there are too many levels or variables for matrices over pairs of them."""
-        return is_wide(self.n_z, len(self.pairs))
-
-    @cached_property
-    def complete(self) -> bool:
-        """True if E has every pair of variables with terms in K, so that sums over pairs have a closed form."""
-        return not self.conjunctions
-
-    @cached_property
-    def slices(self) -> dict[str, slice]:
-        """Slice of each hyperparameter in theta."""
-        names = ("a", "b", "m", "lo", "l", "s1", "s2", "sc", "sm", "sq", "w", "r", "sr", "noise")
-        g, j = self.n_groups, self.n_numbers
-        sizes = [g, j, j, len(self.ordered), len(self.joint), 1, 1, 1, 1, 1, g, j, 1, 1]
-        ends = np.cumsum([0, *sizes])
-        return {n: slice(int(i), int(j)) for n, i, j in zip(names, ends[:-1], ends[1:], strict=True)}
 
     @cached_property
     def n_active(self) -> float:
@@ -183,9 +115,7 @@ class Structure:
             return max(1.0, float(len(self.pairs)))
         steps = np.sqrt(np.arange(self.n_groups) + 0.5)  # irrational
         levels = (np.outer(np.arange(POINTS), steps) % 1.0 * self.program.n_levels).astype(np.int64)
-        for g, group in enumerate(self.groups):  # conditions refer to earlier groups
-            for condition in group.conditions:
-                levels[~condition.holds_at(self.program, levels), g] = self.program.off_levels[g]
+        levels = group_activity(self.program).effective(levels)
         on = np.sum(levels != self.program.off_levels, axis=1) + self.activity(levels).sum(axis=1)
         return max(1.0, float(on.mean()))
 
@@ -213,15 +143,6 @@ class Structure:
         for name, at in self.slices.items():
             mean[at], sd[at] = math.log(medians[name]), spreads.get(name, 1.5)
         return mean, sd
-
-    @cached_property
-    def _deep(self) -> Indices:
-        """Numbers with more conditions than a quadratic form can multiply."""
-        return np.flatnonzero(self.degrees > RESOLVED)
-
-    @cached_property
-    def _activities(self) -> Activities:
-        return Activities.of(self.program, self.conditions)
 
     def activity(self, levels: Indices) -> Vector:
         """Return 1 for active numbers, else 0: (B, G) -> (B, J)."""

@@ -128,7 +128,7 @@ class _Observed:
         return _Observed(self.tables.part(rows), self.values[rows], taken(self.noise, rows), self.least)
 
     def evidence(self, warp: Warp, held: Vector | None = None) -> Evidence:
-        return Evidence.of(self.tables, warp(self.values), self.warped_noise(warp), held)
+        return Evidence(self.tables, warp(self.values), self.warped_noise(warp), held)
 
     def warped_noise(self, warp: Warp) -> Noise:
         """Return the noise variances on the scale of the warp, to first order."""

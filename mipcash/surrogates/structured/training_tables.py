@@ -23,7 +23,6 @@ from mipcash.program.recent import Recent
 from mipcash.surrogates.level_kernels import LevelDistance, LevelKernel
 from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.number_pairs import NumberPairs
-from mipcash.surrogates.structured.pair_sums import Grams
 from mipcash.surrogates.structured.structure import Structure
 
 T = TypeVar("T", bound=np.generic)
@@ -91,7 +90,7 @@ class Tables:
         """Return the sum over pairs of weights (n,) times the derivative of k with respect to log lo."""
         if not k.small:
             return float(weights @ k.slope_at(*np.divmod(self.entries[g], k.group.size)))
-        slope = k.dense[1]
+        slope = k.slopes
         return float(np.bincount(self.entries[g], weights, minlength=slope.size) @ slope.ravel())
 
     def grams(self, blocks: Sequence[LevelKernel | LevelDistance]) -> Vector:
@@ -101,12 +100,17 @@ class Tables:
         columns = [k.columns(at) for k, at in zip(blocks, self.x.levels.T, strict=True)]
         return self._at_pairs(np.concatenate(columns)[self.x.columns.T])
 
-    def grams_at(self, lengths: Vector) -> Grams:
-        """Return k_g at the pairs for log length-scales lo of the ordered groups, (O,); recent results are cached."""
-        return self._grams.get(lengths.tobytes(), lambda: Grams(self.grams(self.structure.blocks_at(np.exp(lengths)))))
+    def grams_at(self, lengths: Vector) -> tuple[Vector, Vector]:
+        """Return k_g at the pairs, and its squares, for log length-scales lo of the ordered groups, (O,); cached."""
+
+        def made() -> tuple[Vector, Vector]:
+            grams = self.grams(self.structure.blocks_at(np.exp(lengths)))
+            return grams, grams**2
+
+        return self._grams.get(lengths.tobytes(), made)
 
     @cached_property
-    def _grams(self) -> Recent[Grams]:
+    def _grams(self) -> Recent[tuple[Vector, Vector]]:
         return Recent(HELD)
 
     @cached_property
@@ -128,7 +132,7 @@ class Tables:
     @cached_property
     def numbers(self) -> NumberPairs:
         """The pairs in which numbers are on at both points."""
-        return NumberPairs.of(self.x.on, *self.pairs, self.squares, self.structure.degrees)
+        return NumberPairs(self.x.on, *self.pairs, self.squares, self.structure.degrees)
 
     def _at_pairs(self, matrices: NDArray[T]) -> NDArray[T]:
         """Return the entries at the pairs of matrices over the points: (k, t, t) -> (k, n)."""

@@ -27,7 +27,7 @@ class Setting:
     def __init__(self, name: str = "conv_net", kind: str = "unit") -> None:
         self.domain = Domain.of(ALL[name]())
         rng = np.random.default_rng(3)
-        structure = Structure.of(self.domain.program, self.domain.scale)
+        structure = Structure(self.domain.program, self.domain.scale)
         observed = self.domain.encode(self.domain.sample(10, rng))
         kernel = Kernel(structure, structure.prior[0])
         self.posterior = StructuredPosterior.fit(kernel, Encoded.of(structure, observed), rng.normal(size=10))

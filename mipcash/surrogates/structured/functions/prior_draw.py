@@ -13,7 +13,6 @@ with independent normal weights whose variances are those in K, zero for pairs t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -24,13 +23,11 @@ from mipcash.surrogates.level_kernels import factor_of
 from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.functions.form_parts import FormParts
 from mipcash.surrogates.structured.kernel import Kernel
-from mipcash.surrogates.structured.structure import Structure
 
 PER_NUMBER, PER_PAIR, JOINT, JOINT_PAIRS = 16, 16, 64, 32
 """Numbers of random Fourier features: q, q2, M, and those of P that also carry pairs of groups (the sq term)."""
 
 
-@dataclass(frozen=True)
 class PriorDraw:
     """Weights of f0, in the coordinates of the factors (see the module's notation).
 
@@ -48,58 +45,34 @@ class PriorDraw:
         joint_constant, joint_linear, joint_pairs: shapes (M,), (M, F), (M', F, F).
     """
 
-    structure: Structure
-    factor: Vector
-    number_maps: tuple[CosineFeatures, ...]
-    pair_maps: dict[tuple[int, int], CosineFeatures]
-    joint_map: CosineFeatures | None
-    constant: float
-    linear: Vector
-    number_weights: Vector
-    group_pairs: Vector
-    mixed: Vector
-    pair_weights: dict[tuple[int, int], Vector]
-    joint_constant: Vector
-    joint_linear: Vector
-    joint_pairs: Vector
-
-    @classmethod
-    def draw(cls, kernel: Kernel, rng: np.random.Generator) -> PriorDraw:
-        """Draw all weights."""
+    def __init__(self, kernel: Kernel, rng: np.random.Generator) -> None:
         s, (c1, c2, sc, cm, cq) = kernel.structure, kernel.factors
         blocks = [factor_of(a * k.matrix) for k, a in zip(kernel.blocks, kernel.a, strict=True)]
         owner = np.repeat(np.arange(s.n_groups), [b.shape[1] for b in blocks]).astype(np.int64)
-        factor = np.zeros((s.n_z, len(owner)))
+        self.structure, self.factor = s, np.zeros((s.n_z, len(owner)))
         for g, (group, block) in enumerate(zip(s.groups, blocks, strict=True)):
-            factor[group.start : group.stop, owner == g] = block
+            self.factor[group.start : group.stop, owner == g] = block
         n_f, n_groups = len(owner), s.n_groups
         upper = np.triu(s.pairs[:n_groups, :n_groups], k=1)[np.ix_(owner, owner)]
         between = s.pairs[:n_groups, n_groups:][owner]
-        maps = tuple(
-            CosineFeatures.fourier(np.array([j]), kernel.m[j : j + 1], PER_NUMBER, rng) for j in range(s.n_numbers)
-        )
+        fourier = CosineFeatures.fourier
+        self.number_maps = [fourier(np.array([j]), kernel.m[j : j + 1], PER_NUMBER, rng) for j in range(s.n_numbers)]
         pairs = [jk for jk in combinations(range(s.n_numbers), 2) if s.pairs[n_groups + jk[0], n_groups + jk[1]]]
-        pair_maps = {jk: CosineFeatures.fourier(np.array(jk), kernel.m[list(jk)], PER_PAIR, rng) for jk in pairs}
+        self.pair_maps = {jk: fourier(np.array(jk), kernel.m[list(jk)], PER_PAIR, rng) for jk in pairs}
         n_joint = JOINT if len(s.joint) else 0
-        n_square = min(n_joint, JOINT_PAIRS)
-        roots = np.sqrt(kernel.b)
-        return cls(
-            s,
-            factor,
-            maps,
-            pair_maps,
-            CosineFeatures.fourier(s.joint, kernel.joint_length, n_joint, rng) if n_joint else None,
-            float(rng.normal()),
-            np.sqrt(c1) * rng.normal(size=n_f),
-            np.sqrt(c1) * roots[:, None] * rng.normal(size=(s.n_numbers, PER_NUMBER)),
-            np.sqrt(c2) * rng.normal(size=(n_f, n_f)) * upper,
-            np.sqrt(c2) * (between * roots)[:, :, None] * rng.normal(size=(n_f, s.n_numbers, PER_NUMBER)),
-            {jk: np.sqrt(c2) * roots[jk[0]] * roots[jk[1]] * rng.normal(size=PER_PAIR) for jk in pairs},
-            np.sqrt(sc) * rng.normal(size=n_joint),
-            np.sqrt(cm) * rng.normal(size=(n_joint, n_f)),
-            # M' of M features carry the pairs; this factor preserves their variance.
-            np.sqrt(cq * n_joint / max(1, n_square)) * rng.normal(size=(n_square, n_f, n_f)) * upper,
-        )
+        n_square, roots = min(n_joint, JOINT_PAIRS), np.sqrt(kernel.b)
+        self.joint_map = fourier(s.joint, kernel.joint_length, n_joint, rng) if n_joint else None
+        self.constant = float(rng.normal())
+        self.linear = np.sqrt(c1) * rng.normal(size=n_f)
+        self.number_weights = np.sqrt(c1) * roots[:, None] * rng.normal(size=(s.n_numbers, PER_NUMBER))
+        self.group_pairs = np.sqrt(c2) * rng.normal(size=(n_f, n_f)) * upper
+        self.mixed = np.sqrt(c2) * (between * roots)[:, :, None] * rng.normal(size=(n_f, s.n_numbers, PER_NUMBER))
+        self.pair_weights = {(j, k): np.sqrt(c2) * roots[j] * roots[k] * rng.normal(size=PER_PAIR) for j, k in pairs}
+        self.joint_constant = np.sqrt(sc) * rng.normal(size=n_joint)
+        self.joint_linear = np.sqrt(cm) * rng.normal(size=(n_joint, n_f))
+        # M' of M features carry the pairs; this factor preserves their variance.
+        scale = np.sqrt(cq * n_joint / max(1, n_square))
+        self.joint_pairs = scale * rng.normal(size=(n_square, n_f, n_f)) * upper
 
     def values(self, points: Encoded) -> Vector:
         """Return f0 at a batch: (B,)."""
@@ -132,7 +105,7 @@ class PriorDraw:
         pieces += [(chi, on[j] * on[k] * self.pair_weights[j, k]) for (j, k), chi in self.pair_maps.items()]
         if self.joint_map is not None:
             pieces.append((self.joint_map, self._joint_coefficients(e[None])[0]))
-        return CosineSum.of(value, pieces, self.structure.n_numbers)
+        return CosineSum(value, pieces, self.structure.n_numbers)
 
     def parts_at(self, u: Vector) -> FormParts:
         """Return the coefficients of f0(., u)."""

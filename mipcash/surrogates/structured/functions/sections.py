@@ -7,8 +7,6 @@ Notation
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from mipcash.program.forms import Vector
@@ -17,9 +15,8 @@ from mipcash.surrogates.structured.encoded import Encoded
 from mipcash.surrogates.structured.kernel import Kernel
 
 
-@dataclass(frozen=True)
 class ResidualSection:
-    """R((z, u), y_i) as a function of u.
+    """R((z, u), y_i) as a function of u, with z the binaries of the point x.
 
     Attributes:
         u: the other points' units, shape (B', J).
@@ -28,15 +25,9 @@ class ResidualSection:
         amplitude: the factor of R that depends on z, shape (B',).
     """
 
-    u: Vector
-    active: Vector
-    r: Vector
-    amplitude: Vector
-
-    @classmethod
-    def of(cls, kernel: Kernel, x: Encoded, y: Encoded) -> ResidualSection:
-        """Return R((z, .), y) at the binaries of one point."""
-        return cls(y.shown, x.active[0], kernel.r, kernel.residual_variance * np.exp(-kernel.apart_from(x, y)))
+    def __init__(self, kernel: Kernel, x: Encoded, y: Encoded) -> None:
+        self.u, self.active, self.r = y.shown, x.active[0], kernel.r
+        self.amplitude = kernel.residual_variance * np.exp(-kernel.apart_from(x, y))
 
     def __call__(self, u: Vector) -> tuple[Vector, Vector]:
         """Return R and its gradient with respect to u: (J,) -> (B',), (B', J)."""
@@ -45,7 +36,6 @@ class ResidualSection:
         return k, -k[:, None] * difference * self.active / self.r**2
 
 
-@dataclass(frozen=True)
 class KernelSection:
     """K((z, u), y_i) as a function of u. All terms that depend on z alone are computed once.
 
@@ -62,33 +52,16 @@ class KernelSection:
         alike: True in a wide space where all numbers interact, so that one sum over numbers replaces a product with E.
     """
 
-    kernel: Kernel
-    y: Encoded
-    scale: Vector
-    base: Vector
-    bracket: Vector
-    beside: Vector
-    among: Vector
-    alike: bool
-
-    @classmethod
-    def of(cls, kernel: Kernel, x: Encoded, y: Encoded) -> KernelSection:
-        """Return K((z, .), y) at the binaries of one point."""
+    def __init__(self, kernel: Kernel, x: Encoded, y: Encoded) -> None:
         s, (c1, c2, sc, cm, cq) = kernel.structure, kernel.factors
         g = s.n_groups
         groups = kernel.group_terms(x, y)[:, 0]
         total = groups.sum(axis=0)
         pairs = 0.5 * np.sum(groups * (s.pairs[:g, :g] @ groups), axis=0)
-        return cls(
-            kernel,
-            y,
-            kernel.b[:, None] * x.on[0][:, None] * y.on.T,
-            1.0 + c1 * total + c2 * pairs,
-            sc + cm * total + cq * pairs,
-            s.pairs[g:, :g] @ groups,
-            s.pairs[g:, g:],
-            s.wide and s.complete,
-        )
+        self.kernel, self.y, self.scale = kernel, y, kernel.b[:, None] * x.on[0][:, None] * y.on.T
+        self.base, self.bracket = 1.0 + c1 * total + c2 * pairs, sc + cm * total + cq * pairs
+        self.beside, self.among = s.pairs[g:, :g] @ groups, s.pairs[g:, g:]
+        self.alike = s.wide and not s.conjunctions
 
     def __call__(self, u: Vector) -> tuple[Vector, Vector]:
         """Return K and its gradient with respect to u: (J,) -> (B',), (B', J)."""

@@ -63,7 +63,7 @@ class Surface:
         """Return f(z, .) at fixed binaries, with its gradient."""
         point = Encoded.at(self.kernel.structure, z, np.zeros(self.x.u.shape[1]))
         waves = None if self.draw is None else self.draw.waves(z.astype(float), point.on[0])
-        kernel = KernelSection.of(self.kernel, point, self.x)
+        kernel = KernelSection(self.kernel, point, self.x)
 
         def at(u: Vector) -> tuple[float, Vector]:
             k, slope = kernel(u)
