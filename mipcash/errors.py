@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from numbers import Integral, Real
@@ -301,17 +302,13 @@ class IllegalProposalError(MipcashError, AssertionError):
     """
 
 
-def stack_level() -> int:
-    """Return the ``stacklevel`` at which a warning points to the first caller outside this package.
-
-    Returns:
-        The level.
-    """
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Issue a warning that points to the first caller outside this package."""
     inside, level = str(Path(__file__).parent), 1
-    frame = sys._getframe(1)
+    frame = sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(inside):
         frame, level = frame.f_back, level + 1
-    return level
+    warnings.warn(message, category, stacklevel=level)
 
 
 PLAIN: dict[str, tuple[type, str]] = {

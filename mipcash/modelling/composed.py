@@ -23,7 +23,6 @@ Validation evaluates the leaves and never their big-M form.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -35,7 +34,7 @@ from pyomo.core.expr.relational_expr import RelationalExpression
 from pyomo.core.expr.visitor import identify_mutable_parameters, identify_variables
 from pyomo.environ import Var
 
-from mipcash.errors import RuleError, RuleWarning, stack_level
+from mipcash.errors import RuleError, RuleWarning, warn
 from mipcash.modelling.conditions import expression_of, of_levels
 from mipcash.modelling.declared import Declared, Number, OneHot
 from mipcash.modelling.formulas import ALL, ANY, IMPLIES, NOT, XOR, Formula
@@ -152,7 +151,7 @@ class Composer:
             raise RuleError(f"{self.what} always fails, whatever the configuration; check its terms")
         if tree is True:
             told = f"{self.what} always holds, whatever the configuration; check its terms"
-            warnings.warn(told, RuleWarning, stacklevel=stack_level())
+            warn(told, RuleWarning)
             return []
         return list(self._parts(tree, tuple(when)))
 

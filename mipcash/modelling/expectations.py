@@ -12,7 +12,6 @@ Only the ratio of weights matters. A value without weight keeps a small one, so 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mipcash.errors import SpaceError, stack_level
+from mipcash.errors import SpaceError, warn
 from mipcash.modelling.domains import Integer, ParameterDomain, Permutation, Real, Value, is_number, short_list
 
 Vector = NDArray[np.float64]
@@ -150,10 +149,9 @@ def _density(label: str, domain: Real | Integer | Any, prior: Any) -> Vector:
     cdf = getattr(prior, "cdf", None)
     share = 1.0 if cdf is None else float(cdf(high) - cdf(low - (log is None)))
     if share < OUTSIDE and np.ptp(found) > STRONG:
-        warnings.warn(
+        warn(
             f"parameter {label!r}: {share:.1%} of its prior lies in its range [{low:g}, {high:g}], and draws the search to an "
-            "end of it; widen the range, or correct prior=",
-            stacklevel=stack_level(),
+            "end of it; widen the range, or correct prior="
         )
     return found + np.log(x) if domain.log else found  # dx/du is x on the log scale, up to a factor
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from mipcash.errors import SpaceError, StepWarning, stack_level
+from mipcash.errors import SpaceError, StepWarning, warn
 
 WIDEST = 2**53
 """The largest whole number up to which floats represent every whole number."""
@@ -138,9 +137,8 @@ def warn_of_end(name: str, domain: Any) -> None:
     unreached = getattr(domain, "unreached", None)
     if unreached is not None:
         first, last = domain.values[0], domain.values[-1]
-        warnings.warn(
+        warn(
             f"parameter {name!r} ends at {last!r} and not at {unreached!r}, which no step from {first!r} reaches; give the upper "
             f"bound {last!r}, or another step",
             StepWarning,
-            stacklevel=stack_level(),
         )

@@ -9,7 +9,6 @@ decide it.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,7 +17,7 @@ from scipy import sparse
 
 from mipcash.backends.task import CUT_SLACK, INFEASIBLE, Backend, SolverSettings, Task
 from mipcash.deadline import Deadline
-from mipcash.errors import RuleWarning, stack_level
+from mipcash.errors import RuleWarning, warn
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.rules import Rule
 from mipcash.modelling.wording import shortened
@@ -74,7 +73,7 @@ def warn_of_forced(
     for found in forced(declaration, rules, program, backend, Deadline.after(SECONDS)):
         if found not in known:
             known.add(found)
-            warnings.warn(found.message(declaration), RuleWarning, stacklevel=stack_level())
+            warn(found.message(declaration), RuleWarning)
 
 
 def forced(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ from mipcash.backends.heuristics.local_search import KICKS, LocalSearch
 from mipcash.backends.task import FEASIBLE, INFEASIBLE, UNKNOWN, Answer, Backend, SolverSettings, Task
 from mipcash.backends.timed import timed
 from mipcash.deadline import NEVER, Deadline
-from mipcash.errors import stack_level
+from mipcash.errors import warn
 from mipcash.program.affine_rows import columns_of
 from mipcash.program.forms import Indices, QuadraticForm, Vector
 from mipcash.program.legality import Legality, legality_at
@@ -117,10 +116,9 @@ class Minimiser:
             claim = (
                 "that there is no solution" if answer.status == INFEASIBLE else f"that none is below {answer.bound:g}"
             )
-            warnings.warn(
+            warn(
                 f"solver {answer.prover!r} claims {claim}, and a legal configuration has {value:g}; the answer counts as "
-                "unproven, check the solver or take another one",
-                stacklevel=stack_level(),
+                "unproven, check the solver or take another one"
             )
             answer = replace(answer, status=UNKNOWN, columns=None, bound=-math.inf)
         if answer.columns is None and answer.status != INFEASIBLE:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -21,7 +20,7 @@ from mipcash.backends.registry import DEFAULT
 from mipcash.backends.task import Backend, SolverSettings
 from mipcash.deadline import Deadline
 from mipcash.display import counted, listing, table
-from mipcash.errors import SpaceError, UndecidedError, stack_level
+from mipcash.errors import SpaceError, UndecidedError, warn
 from mipcash.modelling.declaration import EXPAND_LIMIT, Declaration
 from mipcash.modelling.domains import Categorical, Configuration, Integer, Ordinal, ParameterDomain, Real, Value
 from mipcash.modelling.expectations import NOTHING
@@ -594,16 +593,12 @@ class Space(ExchangeMixin):
                         among += sample(space, minimiser, candidates(n), rng, ends=True)
                 found = selected(self.parameters, among, n, str(criterion), rng)
         if len(found) < n and criterion in CRITERIA and not deadline.passed:
-            warnings.warn(
-                f"a design of {n} points of space {self.name!r} has {len(found)}, since no more configurations differ",
-                stacklevel=stack_level(),
-            )
+            warn(f"a design of {n} points of space {self.name!r} has {len(found)}, since no more configurations differ")
         elif len(found) < n:
             within = "in time" if time_limit is None else f"in {time_limit:g} s"
-            warnings.warn(
+            warn(
                 f"{len(found)} of {n} samples of space {self.name!r} were found {within}; "
-                "give a larger time_limit for more",
-                stacklevel=stack_level(),
+                "give a larger time_limit for more"
             )
         return found
 

@@ -7,14 +7,13 @@ in the budget, and the search leaves a part of it to them.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 from mipcash.display import counted
-from mipcash.errors import check_settings, stack_level
+from mipcash.errors import check_settings, warn
 from mipcash.study.finalists import Finalist
 from mipcash.study.policies.policy import BUDGET, CALLBACK, DEFECT, TIMEOUT
 from mipcash.study.replication import RESERVED
@@ -146,10 +145,9 @@ def warn_of_identical(finalists: Sequence[Finalist]) -> None:
     """Warn if every repeat gave exactly the loss of the search, which means that the repeats confirmed nothing."""
     pairs = [(f.searched, loss) for f in finalists for loss in f.fresh]
     if pairs and all(searched == loss for searched, loss in pairs):
-        warnings.warn(
+        warn(
             "the repeats of confirm= have exactly the losses of the search: the objective is deterministic, and its repeats "
-            "confirm nothing; give it a parameter repeat, which chooses other folds or another seed, or leave confirm= out",
-            stacklevel=stack_level(),
+            "confirm nothing; give it a parameter repeat, which chooses other folds or another seed, or leave confirm= out"
         )
 
 
@@ -163,7 +161,7 @@ def enqueue_finalists(study: Study, settings: Confirm, reason: str) -> None:
     if len(chosen) < 2:
         found = "one" if chosen else "none to confirm"
         cure = "; raise the budget" if reason == BUDGET else ""
-        warnings.warn(f"{settings}, and the search found {found}: nothing is confirmed{cure}", stacklevel=stack_level())
+        warn(f"{settings}, and the search found {found}: nothing is confirmed{cure}")
         return
     for repeat in range(1, settings.repeats + 1):
         for trial in chosen:
@@ -183,14 +181,13 @@ def warn_of_rest(settings: Confirm, study: Study, budget: int | None) -> None:
         )
     else:
         return
-    warnings.warn(f"{settings}: {text}", stacklevel=stack_level())
+    warn(f"{settings}: {text}")
 
 
 def warn_of_failed(finalists: Sequence[Finalist]) -> None:
     """Warn if no finalist passed its repeats, so that the recommended configuration is one that was not repeated."""
     if finalists and all(f.problem for f in finalists):
-        warnings.warn(
+        warn(
             f"no finalist passed its repeats ({finalists[0].problem}), so that nothing is confirmed: the recommendation is the "
-            "best of the other evaluations. Correct the objective, or confirm fewer repeats",
-            stacklevel=stack_level(),
+            "best of the other evaluations. Correct the objective, or confirm fewer repeats"
         )

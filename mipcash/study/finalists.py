@@ -201,22 +201,19 @@ def answer(recommend: Recommend, history: History, limits: Sequence[Limit]) -> O
     return recommend([o for o in searched if repr(o.config) not in troubled], limits)
 
 
-def table_of(
-    finalists: Sequence[Finalist], chosen: int | None, maximised: bool = False
-) -> list[tuple[str, str, str, str]]:
-    """Return table rows: trial, loss in the search, mean fresh loss, and difference from the best trial.
+def text_of(finalists: Sequence[Finalist], chosen: int | None, maximised: bool = False) -> list[str]:
+    """Return a table as lines of text: trial, loss in the search, mean fresh loss, and difference from the best trial.
 
     Args:
         chosen: number of the best trial.
         maximised: True if the highest loss is the best.
     """
     best = next((f for f in finalists if f.number == chosen), None)
-    rows = []
-    sign = -1.0 if maximised else 1.0
+    rows, sign = [("trial", "search", "fresh", "")], -1.0 if maximised else 1.0
     for f in sorted(finalists, key=lambda f: (bool(f.problem), math.isnan(f.mean), sign * f.mean)):
         fresh = f"{f.mean:.6g}" + (f" ({len(f.fresh)} repeats)" if len(f.fresh) > 1 else "") if f.fresh else "-"
         rows.append((str(f.number), f"{f.searched:.6g}", fresh, _compared(f, best)))
-    return rows
+    return ["finalists, evaluated again:", *aligned(rows)]
 
 
 def _compared(f: Finalist, best: Finalist | None) -> str:
@@ -233,12 +230,3 @@ def _compared(f: Finalist, best: Finalist | None) -> str:
     return f"{worse.mean:+.2g} relative to the recommended trial{where}{error}".replace(
         " 1 repeats", " the first repeat"
     )
-
-
-HEAD = ("trial", "search", "fresh", "")
-"""Header of the table: losses on the search's folds and on fresh ones, side by side."""
-
-
-def text_of(finalists: Sequence[Finalist], chosen: int | None, maximised: bool = False) -> list[str]:
-    """Return the table as lines of text."""
-    return ["finalists, evaluated again:", *aligned([HEAD, *table_of(finalists, chosen, maximised)])]

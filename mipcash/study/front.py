@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from mipcash.display import aligned
-from mipcash.errors import MipcashError
 from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.pareto import Values, hypervolume, on_front, tchebycheff, unit_values
 from mipcash.optimizers.scalarising import values_of
@@ -101,20 +100,6 @@ def objectives_of(trial: Trial) -> tuple[str, ...]:
     """Return the objective values of a trial as text, in the order of the objectives."""
     values = (trial.outcome[name].value for name in trial.objectives.names)
     return tuple("-" if value is None else f"{value:.6g}" for value in values)
-
-
-def front_of(feasibility: Feasibility) -> Front:
-    """Return the Pareto front of a study.
-
-    Raises:
-        MipcashError: the study has one objective.
-    """
-    if not feasibility.objectives.several:
-        raise MipcashError(
-            'a front is of several objectives, and this study has one; give them to it, direction=["loss", "latency_ms"]. The '
-            "answer for one is result.best"
-        )
-    return Front.of(feasibility)
 
 
 def _point(given: Any, names: Sequence[str]) -> list[float]:

@@ -15,11 +15,12 @@ from types import MappingProxyType
 
 from mipcash.errors import DefectError, ExecutorError, LateError, MipcashError, StorageError, TellError
 from mipcash.study.evaluating.evaluation import Evaluation, Task
-from mipcash.study.evaluating.pool import Evaluating, LostWorkerError, collect
+from mipcash.study.evaluating.pool import Inline, LostWorkerError, Pool, collect
+from mipcash.study.evaluating.processes import Processes
 from mipcash.study.policies.policy import BUDGET, FINAL, TIMEOUT, Policy
 from mipcash.study.progress import Progress
 from mipcash.study.pruning import judge_for
-from mipcash.study.sources import Source
+from mipcash.study.sources import Repeats, Search
 from mipcash.study.study import Study, record_returned
 from mipcash.study.trial import Trial
 
@@ -41,9 +42,9 @@ class Loop:
     def __init__(
         self,
         study: Study,
-        pool: Evaluating,
+        pool: Inline | Pool | Processes,
         workers: int,
-        source: Source,
+        source: Search | Repeats,
         policies: Sequence[Policy],
         display: Progress,
         others: Callable[[], str | None],
@@ -131,8 +132,7 @@ class Loop:
         return next(filter(None, reasons), "")
 
     def _submit(self, trial: Trial) -> Future[Evaluation]:
-        pruning = self._study.pruning
-        judge = None if pruning is None else judge_for(pruning, trial, self._study.table.trials, self._study.limits)
+        judge = judge_for(self._study.pruning, trial, self._study.table.trials, self._study.limits)
         task = Task(trial.number, trial.attempt, trial.repeat, judge, self._study.objectives.names)
         try:
             return self._pool.submit(trial.config, trial.outcome.missing(trial.evaluate), task)

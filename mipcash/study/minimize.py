@@ -30,7 +30,7 @@ from mipcash.study.confirm import (
     warn_of_rest,
 )
 from mipcash.study.evaluating.evaluation import Objective
-from mipcash.study.evaluating.pool import Evaluating, Inline, Pool
+from mipcash.study.evaluating.pool import Inline, Pool
 from mipcash.study.evaluating.processes import Processes, pickled_objective
 from mipcash.study.execution import Execution, ExecutionGiven, execution_of
 from mipcash.study.loop import Loop
@@ -258,7 +258,7 @@ def _repeats(
 
 
 @contextmanager
-def _pool(objective: Objective, execution: Execution) -> Iterator[Evaluating]:
+def _pool(objective: Objective, execution: Execution) -> Iterator[Inline | Pool | Processes]:
     """Yield the pool that evaluates the objective."""
     allowed, executor, workers = execution.allowed, execution.executor, execution.workers
     if allowed is not None:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 import sys
 import time
-import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from html import escape
 from importlib import import_module
-from types import TracebackType
 from typing import Any, TextIO
 
-from mipcash.errors import stack_level
+from mipcash.errors import warn
 from mipcash.optimizers.optimizer import Limit
 from mipcash.study.feasibility import Feasibility, violated
 from mipcash.study.front import Front, objectives_of
@@ -112,14 +110,12 @@ class Progress:
 
     def note(self, text: str) -> None:
         """Show a message to the user: a warning, as there is no display."""
-        warnings.warn(text, stacklevel=stack_level())
+        warn(text)
 
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """End the display, for whatever reason the run ended."""
 
     @property
@@ -271,9 +267,7 @@ class Bar(Progress):
     def note(self, text: str) -> None:
         self._above(f"note: {text}", "bold yellow")
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._bar.stop()
 
     def _above(self, text: str, style: str) -> None:
@@ -325,10 +319,8 @@ class NotebookBar(Progress):
         self._notes.append(f"note: {text}")
         self._update()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._update("" if error is None else "interrupted")
+    def __exit__(self, *error: object) -> None:
+        self._update("interrupted" if any(error) else "")
 
     def _update(self, doing: str = "") -> None:
         notebook: Any = import_module("IPython.display")  # every Jupyter kernel has IPython

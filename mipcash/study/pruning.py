@@ -33,7 +33,6 @@ from __future__ import annotations
 
 import bisect
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -42,7 +41,7 @@ from typing import Any
 
 import numpy as np
 
-from mipcash.errors import stack_level
+from mipcash.errors import warn
 from mipcash.optimizers.optimizer import Limit
 from mipcash.optimizers.outcome import LOSS
 from mipcash.study.arguments import whole_number
@@ -214,20 +213,25 @@ def pruning_of(given: Any) -> Racing | Halving | None:
     )
 
 
-def judge_of(racing: Racing | Halving | None, trials: Sequence[Trial], limits: Sequence[Limit]) -> Judge | None:
-    """Return the judge that decides when to stop an evaluation that starts now; None if it is never stopped.
+def judge_for(
+    racing: Racing | Halving | None, trial: Trial, trials: Sequence[Trial], limits: Sequence[Limit]
+) -> Judge | None:
+    """Return the judge that decides when to stop the evaluation of a trial that starts now; None if it is never stopped.
 
-    The judge can be pickled.
+    It takes values with the objective's own sign, and can be pickled. It uses the outcomes recorded so far, wherever the
+    evaluation runs; outcomes recorded later do not change it. Repeats use other folds: they are never stopped, and their outcomes
+    are not used.
 
     Args:
-        trials: of the study, in the order of their numbers. Outcomes recorded later do not change the judge.
+        trials: of the study, in the order of their numbers.
     """
-    if racing is None:
+    if racing is None or trial.repeat:
         return None
+    trials = [t.in_minimisation_form() for t in trials if not t.repeat]
     whole = [t for t in trials if _comparable(t)]
     if len(whole) < racing.least:
         return None
-    feasibility = Feasibility.of(trials, limits)
+    feasibility = Feasibility.of(trials, trial.objectives.in_minimisation_form(limits))
     kept = {trials[k].number for row in feasibility.kept for k in row.parts}
     best = min((t for t in whole if t.number in kept), key=_by_loss, default=None)
     if best is None:
@@ -239,37 +243,22 @@ def judge_of(racing: Racing | Halving | None, trials: Sequence[Trial], limits: S
         return None
     if isinstance(racing, Racing) and not averaged:
         if len(whole) == racing.least:
-            warnings.warn(CURVES, stacklevel=stack_level())
+            warn(CURVES)
         return None
     rungs = racing.rungs(len(best.folds)) if isinstance(racing, Halving) else []
     reference = _references(whole, best, None if averaged else rungs)
+    judge: Judge
     if isinstance(racing, Racing):
-        return RacingJudge(reference, float(racing.c))
-    inside = {trials[k].number for row in feasibility.inside for k in row.parts}
-    there = [t for t in trials if t.number in inside and not t.known and t.loss is not None]
-    reached = {
-        rung: tuple(sorted(so_far(t.folds, averaged)[rung - 1] for t in there if len(t.folds) >= rung))
-        for rung in rungs
-    }
-    return HalvingJudge(reference, int(racing.factor), reached)
-
-
-def judge_for(
-    racing: Racing | Halving | None, trial: Trial, trials: Sequence[Trial], limits: Sequence[Limit]
-) -> Judge | None:
-    """Return the judge (``judge_of``) for the evaluation of a trial that starts now, with the objective's own sign.
-
-    It uses the outcomes recorded so far, wherever the evaluation runs. Repeats use other folds: they are never stopped, and their
-    outcomes are not used.
-    """
-    if trial.repeat:
-        return None
-    judge = judge_of(
-        racing,
-        [t.in_minimisation_form() for t in trials if not t.repeat],
-        trial.objectives.in_minimisation_form(limits),
-    )
-    return NegatedJudge(judge) if judge is not None and trial.objectives.maximised else judge
+        judge = RacingJudge(reference, float(racing.c))
+    else:
+        inside = {trials[k].number for row in feasibility.inside for k in row.parts}
+        there = [t for t in trials if t.number in inside and not t.known and t.loss is not None]
+        reached = {
+            rung: tuple(sorted(so_far(t.folds, averaged)[rung - 1] for t in there if len(t.folds) >= rung))
+            for rung in rungs
+        }
+        judge = HalvingJudge(reference, int(racing.factor), reached)
+    return NegatedJudge(judge) if trial.objectives.maximised else judge
 
 
 @dataclass(frozen=True)

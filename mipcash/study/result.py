@@ -30,7 +30,7 @@ from mipcash.study.feasibility import (
     without_repeats,
 )
 from mipcash.study.finalists import Finalist, answer, estimate_of, finalists_of, text_of
-from mipcash.study.front import Front, front_of
+from mipcash.study.front import Front
 from mipcash.study.storage.protocol import NOTHING
 from mipcash.study.tradeoffs import LimitTable
 from mipcash.study.trial import Trial, flat_row
@@ -122,7 +122,12 @@ class Result:
 
     @cached_property
     def _front(self) -> Front:
-        return front_of(self.feasibility)
+        if not self.objectives.several:
+            raise MipcashError(
+                'a front is of several objectives, and this study has one; give them to it, direction=["loss", "latency_ms"]. The '
+                "answer for one is result.best"
+            )
+        return Front.of(self.feasibility)
 
     @cached_property
     def _best_by_loss(self) -> Trial | None:
@@ -398,7 +403,8 @@ class Result:
     @property
     def n_steps_saved(self) -> int:
         """Number of steps that pruned evaluations saved, relative to the longest complete evaluation."""
-        return _saved(self.history)
+        whole = max((t.steps for t in self.history if t.done and t.complete), default=0)
+        return sum(max(0, whole - t.steps) for t in self.history if t.pruned and not t.known)
 
     @property
     def n_known(self) -> int:
@@ -474,7 +480,7 @@ class Result:
         """
         reported = [t for t in self.history if not (t.pending or t.known)]
         first = reported[:SUSPICIOUS]
-        if reported and len(same_failures(first)) == len(first):
+        if reported and all(t.failed for t in first) and len({without_address(t.message) for t in first}) == 1:
             rest = "" if self.n_done else " and no evaluation succeeded"
             which = "the only evaluation" if len(first) == 1 else f"each of the first {len(first)} evaluations"
             return f"{which} failed with the same message{rest}: {one_line(reported[0].message, 400)}"
@@ -562,14 +568,3 @@ class Result:
         if self.n_steps > self.n_evaluations:
             yield f"steps: {self.n_steps}" + (f", {self.n_steps_saved} saved by pruning" if self.n_pruned else "")
         yield f"seconds: {self.seconds['ask']:.1f} asking, {self.seconds['evaluation']:.1f} evaluating"
-
-
-def _saved(trials: Sequence[Trial]) -> int:
-    whole = max((t.steps for t in trials if t.done and t.complete), default=0)
-    return sum(max(0, whole - t.steps) for t in trials if t.pruned and not t.known)
-
-
-def same_failures(reported: Sequence[Trial]) -> list[Trial]:
-    """Return the trials if all failed with the same message, up to memory addresses; otherwise an empty list."""
-    same = all(t.failed for t in reported) and len({without_address(t.message) for t in reported}) == 1
-    return list(reported) if same else []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Protocol
 
 from mipcash.errors import SpaceExhaustedError, UndecidedError
 from mipcash.study.policies.policy import BUDGET, CONFIRMED, EXHAUSTED, NEARLY, UNDECIDED
@@ -13,18 +12,6 @@ from mipcash.study.study import Study
 from mipcash.study.trial import Trial
 
 
-class Source(Protocol):
-    """Supplies a loop with trials."""
-
-    def next(self, in_flight: Collection[Trial]) -> Trial | str:
-        """Start and return the next trial, or return the reason why there is none; empty if there may be one later."""
-        ...
-
-    def ahead(self) -> bool | str:
-        """Prepare a trial while all workers are busy. Return True if one was made, False if not, or the reason why the run ends."""
-        ...
-
-
 class Search:
     """Waiting trials of a study, then proposals of its optimizer."""
 
@@ -32,6 +19,7 @@ class Search:
         self._study, self._budget, self._deadline, self._pace = study, budget, deadline, pace
 
     def next(self, in_flight: Collection[Trial]) -> Trial | str:
+        """Start and return the next trial, or return the reason why there is none; empty if there may be one later."""
         try:
             trial = self._study.queue.next(None, self._seconds, lambda: self._budget.pays(in_flight))
         except SpaceExhaustedError as error:
@@ -55,6 +43,7 @@ class Search:
         return min((s for s in (self._deadline.left, self._pace.limit) if s is not None), default=None)
 
     def ahead(self) -> bool | str:
+        """Prepare a trial while all workers are busy. Return True if one was made, False if not, or the reason why the run ends."""
         try:
             most = self._pace.ahead
             return most > 0 and self._study.queue.prepare(most, self._seconds)

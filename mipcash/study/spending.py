@@ -7,14 +7,13 @@ a recorded outcome count. A call that was interrupted or lost its worker is repe
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
 from mipcash.display import counted
-from mipcash.errors import BudgetError, stack_level
+from mipcash.errors import BudgetError, warn
 from mipcash.study.arguments import positive
 from mipcash.study.trial import Trial
 from mipcash.text import shown
@@ -287,11 +286,10 @@ class Reserve:
         reported = any(not (t.pending or t.known) for t in trials)
         if self.paid and spending.by_steps and reported and not spending.admits(self.needs(whole)):
             self.paid = False
-            warnings.warn(
+            warn(
                 f"{self.message}, {self.evaluations * whole:g} steps where an evaluation takes {whole:g}, and the budget is "
                 f"{spending.total:g} steps in all: nothing is confirmed, and all of them go to the search. Give "
-                f"mc.Steps({self.needs(whole):g}) or more, or confirm fewer",
-                stacklevel=stack_level(),
+                f"mc.Steps({self.needs(whole):g}) or more, or confirm fewer"
             )
         return self.evaluations * whole if self.paid else 0.0
 

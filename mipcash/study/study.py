@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
 from mipcash.display import config_text, counted, table
@@ -39,7 +38,7 @@ from mipcash.study.records.given import REFUSE, Known, KnownGiven, TableGiven, w
 from mipcash.study.records.limits import LimitsGiven, limits_of
 from mipcash.study.records.objective import identity_of, warn_of_another
 from mipcash.study.records.tables import is_table, pairs_of
-from mipcash.study.records.telling import TrialUpdate, finite, reported_costs
+from mipcash.study.records.telling import finite, reported_costs, told
 from mipcash.study.reports import Reports
 from mipcash.study.result import Result
 from mipcash.study.storage.memory import MemoryStorage
@@ -337,9 +336,8 @@ class Study:
                 )
             known = self._known(config)
         else:
-            apart, limits, objectives = tuple(self.costs), self.limits, self.objectives
             self.proposer.check_space()
-            known = [Known.of(self.space, config, outcome, illegal, "the configuration", apart, limits, objectives)]
+            known = [Known.of(self.proposer, config, outcome, illegal)]
         added = [trial.copy() for trial in self.table.agreed(lambda: self.table.know(self.table.written(known)))]
         return added[0] if isinstance(config, Mapping) else added
 
@@ -364,7 +362,7 @@ class Study:
         self.proposer.check_space()
         others = (*(limit.output for limit in self.limits), *self.costs)
         pairs = pairs_of(given, self.space, self.objectives, others)
-        return Known.listed(self.space, pairs, tuple(self.costs), self.limits, self.objectives)
+        return Known.listed(self.proposer, pairs)
 
     def enqueue(self, config: Mapping[str, Value]) -> Trial:
         """Enqueue a configuration: ``ask`` hands out enqueued ones, in order, before it calls the optimizer.
@@ -492,9 +490,7 @@ class Study:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
@@ -555,13 +551,13 @@ def record_returned(
         whole = _with_reports(trial, mine, returned)
         if refuse:
             _check_outcome(study, trial, mine, returned, whole, partial)
-        telling = TrialUpdate.of(mine, whole, partial, duration if cost is None else reported_costs(cost), study.limits)
-        return study.table.tell(mine.number, telling, worker, duration)
+        given = duration if cost is None else reported_costs(cost)
+        return study.table.tell(mine.number, *told(mine, whole, partial, given, study.limits), worker, duration)
 
-    told = study.table.agreed(reported).copy()
+    after = study.table.agreed(reported).copy()
     if trial.reports is not None:
-        trial.reports.ended = not told.pending
-    return told
+        trial.reports.ended = not after.pending
+    return after
 
 
 def _check_outcome(study: Study, trial: Trial, mine: Trial, given: Any, whole: Any, partial: bool | None) -> None:
@@ -576,15 +572,15 @@ def _check_outcome(study: Study, trial: Trial, mine: Trial, given: Any, whole: A
     Raises:
         TellError: it is none.
     """
-    told, names = study.objectives, (LOSS, *(limit.output for limit in study.limits), *mine.evaluate)
+    objectives, names = study.objectives, (LOSS, *(limit.output for limit in study.limits), *mine.evaluate)
     of_parts = isinstance(given, Mapping) and (partial is not None or bool(mine.evaluate and mine.outcome.outputs))
     unfinished = trial.reports is not None and trial.reports.missing_return(given)
-    wanted = [mine.evaluate or (name,) for name in told.names] if told.several else [names]
+    wanted = [mine.evaluate or (name,) for name in objectives.names] if objectives.several else [names]
     if isinstance(whole, Mapping) and not mine.evaluate:  # earlier parts count
         whole = {**{n: o.value for n, o in mine.outcome.outputs.items()}, **whole}
-    if not of_parts and (unfinished or not all(statement(whole, each, told.several) for each in wanted)):
-        named = " and ".join(map(repr, told.names)) if told.several else f"{LOSS!r}"
-        number = "" if told.several else "a finite number, "
+    if not of_parts and (unfinished or not all(statement(whole, each, objectives.several) for each in wanted)):
+        named = " and ".join(map(repr, objectives.names)) if objectives.several else f"{LOSS!r}"
+        number = "" if objectives.several else "a finite number, "
         raise TellError(
             f"tell() got {shown(given)}, which is no outcome; give {number}a dict with {named}, or "
             f"mc.Failed('why'). Trial {mine.number} is still pending"

@@ -9,19 +9,18 @@ from __future__ import annotations
 import json
 import threading
 import time
-import warnings
 from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mipcash.errors import LateError, StorageError, TellError, stack_level
+from mipcash.errors import LateError, StorageError, TellError, warn
 from mipcash.optimizers.optimizer import Observation
+from mipcash.optimizers.outcome import PENDING, Outcome
 from mipcash.space.compiled import compiled
 from mipcash.study.feasibility import observation
-from mipcash.study.records.given import Known, enqueued_row, nine_digits, repeat_row, same, unasked
-from mipcash.study.records.telling import TrialUpdate
-from mipcash.study.records.trials import checked_trial, refreshed, trial_of
+from mipcash.study.records.given import Known, asked_before, nine_digits
+from mipcash.study.records.trials import refreshed, trial_of, waiting_row
 from mipcash.study.storage.attempts import Change, ended, given_up, recorded, reopened, started
 from mipcash.study.storage.checks import DamageError, named, uncollected
 from mipcash.study.storage.protocol import (
@@ -34,7 +33,7 @@ from mipcash.study.storage.protocol import (
     this_worker,
     title_of,
 )
-from mipcash.study.trial import Trial
+from mipcash.study.trial import ENQUEUED, Trial, repeat_origin
 from mipcash.text import shown
 
 if TYPE_CHECKING:
@@ -207,7 +206,7 @@ class TrialTable:
     def know(self, known: Sequence[Known]) -> list[Trial]:
         """Add evaluations that were made outside the study, all of them or none."""
         first = len(self._rows)
-        rows = [one.row(self._space, first + k, self.state) for k, one in enumerate(known)]
+        rows = [one.row(self._space, first + k, json.dumps(self.state)) for k, one in enumerate(known)]
         if not rows:
             return []
         self._outdate()
@@ -251,11 +250,10 @@ class TrialTable:
         for trial in self.trials if now else ():
             one = now.get(repr(trial.config))
             if trial.known and one is not None and left[Known.of_trial(trial).key(self._space)]:
-                warnings.warn(
+                warn(
                     f"known evaluation {one.outcome} is added, and {self.title} holds {trial.outcome} of the same configuration "
                     f"(trial {trial.number}): both count as measurements of it. If the value was corrected, start a new journal: "
-                    "storage=mc.Journal(path, fresh=True)",
-                    stacklevel=stack_level(),
+                    "storage=mc.Journal(path, fresh=True)"
                 )
                 return
 
@@ -265,10 +263,10 @@ class TrialTable:
         Args:
             outputs: outputs of a decoupled evaluation. The new trial requests those that no trial of the configuration covers.
         """
-        found, left = same(self._space, config, self.trials), unasked(self._space, config, self.trials, outputs)
+        found, left = asked_before(self._space, config, self.trials, outputs)
         if found and not left:
             return found
-        return self._enter([enqueued_row(self._space, len(self._rows), config, self.state, left)])[0]
+        return self._await(config, ENQUEUED, left)
 
     def repeat(self, of: Trial, repeat: int, outputs: Sequence[str] = ()) -> Trial:
         """Add a waiting repeat of a trial's configuration; return the existing trial if there is one.
@@ -285,7 +283,11 @@ class TrialTable:
         for trial in self.trials:
             if trial.repeat == repeat and repr(trial.config) == repr(config):
                 return trial
-        return self._enter([repeat_row(self._space, len(self._rows), config, self.state, repeat, outputs)])[0]
+        return self._await(config, repeat_origin(repeat), outputs)
+
+    def _await(self, config: Configuration, origin: str, outputs: Sequence[str]) -> Trial:
+        row = waiting_row(self._space, len(self._rows), config, origin, json.dumps(self.state), outputs)
+        return self._enter([row])[0]
 
     def _enter(self, rows: Sequence[TrialRow]) -> list[Trial]:
         trials = [trial_of(self._space, row, self.record.id, self.record.objectives) for row in rows]
@@ -332,7 +334,7 @@ class TrialTable:
     def restart(self, number: int) -> Trial:
         """Start another attempt at a waiting trial."""
         row, evaluations = started(self._rows[number], this_worker(), time.time())
-        self._storage.start(evaluations)
+        self._storage.write(row, evaluations, starts=True)
         self._mine[number], self._clocks[number] = row.attempt, time.perf_counter()
         return self._keep(row)
 
@@ -341,14 +343,12 @@ class TrialTable:
         now = time.perf_counter()
         return now - self._clocks.get(number, now)
 
-    def tell(self, number: int, telling: TrialUpdate, worker: str, duration: float) -> Trial:
+    def tell(self, number: int, part: Outcome, status: str, worker: str, duration: float) -> Trial:
         """Write outputs of the attempt that started here, or of the latest attempt if none started here."""
-        took, attempt = duration if telling.complete else None, self._mine.get(number)
-        change = recorded(
-            self._rows[number], telling.part, telling.status, worker or this_worker(), time.time(), took, attempt
-        )
+        took, attempt = None if status == PENDING else duration, self._mine.get(number)
+        change = recorded(self._rows[number], part, status, worker or this_worker(), time.time(), took, attempt)
         trial = self._write(change)
-        if telling.complete:
+        if status != PENDING:
             self._mine.pop(number, None)
         return trial
 
@@ -429,7 +429,11 @@ class TrialTable:
         if rows:
             now = compiled(self._space)
             for row in rows:
-                yield row, checked_trial(self._space, now, row, self.record.id, self.record.objectives)
+                trial = trial_of(self._space, row, self.record.id, self.record.objectives)
+                if trial.legal and (violations := now.violations(trial.config)):
+                    reasons = "; ".join(v.message for v in violations)
+                    raise DamageError(f"the configuration of trial {row.number} is illegal: {reasons}")
+                yield row, trial
             if row.number == len(self._rows) - 1:
                 with named(f"trial {row.number}"):
                     self.state = json.loads(row.state)

@@ -75,12 +75,7 @@ class Client:
             for row in rows:
                 change(self._signed(row))
 
-    def start(self, evaluations: Sequence[EvaluationRow]) -> None:
-        with self._change() as change:
-            row = self.server.rows[evaluations[0].trial]
-            change(self._signed(replace(row, evaluations=(*row.evaluations, *evaluations))))
-
-    def write(self, row: TrialRow, changed: Sequence[EvaluationRow]) -> None:
+    def write(self, row: TrialRow, changed: Sequence[EvaluationRow], starts: bool = False) -> None:
         with self._change() as change:
             change(self._signed(row))
 

@@ -131,14 +131,14 @@ def test_a_commit_whose_answer_is_lost_is_not_repeated(
         return Flaky(connect(self, write))
 
     monkeypatch.setattr(Server, "connect", flaky)
-    for name in ("insert", "write", "start", "note"):
+    for name in ("insert", "write", "note"):
         original = getattr(sql.SQLStorage, name)
 
-        def interrupted(self: Any, *given: Any, original: Any = original) -> Any:
+        def interrupted(self: Any, *given: Any, original: Any = original, **more: Any) -> Any:
             nonlocal losing
             losing = True
             try:
-                return original(self, *given)
+                return original(self, *given, **more)
             finally:
                 losing = False
 

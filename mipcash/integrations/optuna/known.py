@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from optuna.study import Study, StudyDirection
 from optuna.trial import TrialState
 
-from mipcash.errors import stack_level
+from mipcash.errors import warn
 from mipcash.integrations.optuna.history import Reader, number_of
 from mipcash.modelling.domains import Configuration
 from mipcash.space.direction import MAXIMIZE, MINIMIZE, direction_of
@@ -84,10 +83,9 @@ def known_from(
             found.append((placed.config, _outcome(trial)))
     if left:
         number, problem = next(iter(left.items()))
-        warnings.warn(
+        warn(
             f"{len(left)} of {len(study.trials)} trials are left out, as they do not fit space {space.name!r}: trial {number}: "
-            f"{problem}",
-            stacklevel=stack_level(),
+            f"{problem}"
         )
     return found
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 import threading
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.samplers._base import _process_constraints_after_trial
 from optuna.trial import TrialState
 
-from mipcash.errors import SpaceError, SpaceExhaustedError, stack_level
+from mipcash.errors import SpaceError, SpaceExhaustedError, warn
 from mipcash.integrations.optuna.history import Key, key_of, number_of, objectives_of
 from mipcash.integrations.optuna.notes import Note
 from mipcash.integrations.optuna.ranges import as_asked, as_declared, same_values, suggestion
@@ -275,7 +274,7 @@ class MipcashSampler(BaseSampler):  # type: ignore[misc]
         """Warn once per text."""
         if text not in self._warned:
             self._warned.add(text)
-            warnings.warn(text, stacklevel=stack_level())
+            warn(text)
 
 
 def _held(sampler: Any) -> dict[str, Any]:

@@ -18,7 +18,6 @@ if there are ties. On the out-of-fold predictions, it is never worse than the be
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.ensemble import VotingClassifier, VotingRegressor
 
 from mipcash.display import counted
-from mipcash.errors import DataError, MipcashError, ObjectiveError, stack_level
+from mipcash.errors import DataError, MipcashError, ObjectiveError, warn
 from mipcash.integrations.sklearn.cross_validated import CrossValidated, cross_validated_of, probabilities
 from mipcash.integrations.sklearn.fitting import SILENT
 from mipcash.integrations.sklearn.predicted import PredictionLoss
@@ -316,11 +315,10 @@ def _predictions(
     """
     if lost:
         fits = counted(lost * objective.folds, "fit")
-        warnings.warn(
+        warn(
             f"out-of-fold predictions of {counted(lost, 'configuration')} are not here any more and are computed again "
             f"({fits}); CrossValidated(predictions=FOLDER) keeps them for other processes and for later, and so does a search "
-            "that has storage= and ensemble_size= from the beginning",
-            stacklevel=stack_level(),
+            "that has storage= and ensemble_size= from the beginning"
         )
     found = list(_computed(objective, library))
     if not found:

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from scipy import stats
 
-from mipcash.errors import SpaceError, stack_level
+from mipcash.errors import SpaceError, warn
 from mipcash.integrations.spaces.shared import list_domain, number_domain, package
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import LISTED, Integer, Ordinal, Real, Value, is_number
@@ -56,10 +55,7 @@ def declare_configspace(declaration: Declaration, space: Any) -> None:
             declaration.expect(name, None if domain.problem(default) else default, prior)
     dropped = [hp.name for hp in space.values() if _has_prior(hp) and _prior(hp) is None]
     if dropped:
-        warnings.warn(
-            f"the priors of {', '.join(map(repr, dropped))} are dropped; their ranges and defaults are kept",
-            stacklevel=stack_level(),
-        )
+        warn(f"the priors of {', '.join(map(repr, dropped))} are dropped; their ranges and defaults are kept")
     for clause in space.forbidden_clauses:
         for literals in _disjuncts(clause):
             _forbid(declaration, str(clause), literals)

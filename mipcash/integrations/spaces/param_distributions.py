@@ -17,13 +17,12 @@ first is ``grid.1.C``.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, pairwise
 from numbers import Integral
 from typing import Any
 
-from mipcash.errors import SpaceError, stack_level
+from mipcash.errors import SpaceError, warn
 from mipcash.integrations.spaces.shared import list_domain
 from mipcash.modelling.declaration import Declaration
 from mipcash.modelling.domains import Categorical, Integer, Ordinal, Real, Value, is_bool, is_number, same_value
@@ -79,11 +78,10 @@ def domain_of(name: str, values: Any) -> Domain:
         )
     if isinstance(values, tuple) and (ends := _range(values)) is not None:
         log = ", log=True" if values[2:] == ("log-uniform",) else ""
-        warnings.warn(
+        warn(
             f"parameter {name!r}: the tuple {values!r} is a list of its {len(values)} values; for the range between the numbers "
             f"give mc.{'Integer' if all(isinstance(v, Integral) for v in ends) else 'Real'}({ends[0]}, {ends[1]}{log}), for the "
-            "values a list",
-            stacklevel=stack_level(),
+            "values a list"
         )
     return _listed(name, values)
 

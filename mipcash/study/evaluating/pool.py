@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache
-from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 import cloudpickle
 
@@ -40,7 +39,9 @@ def pickled(objective: Objective, reported: Any = None) -> bytes:
     try:
         pickled: bytes = cloudpickle.dumps(objective if reported is None else reported)
     except Exception as error:
-        raise ObjectiveError(unsendable(objective, error)) from error
+        raise ObjectiveError(
+            f"the objective {shown(objective)} cannot be sent to the processes of executor=: {describe_error(error)}. {CURE}"
+        ) from error
     return pickled
 
 
@@ -68,11 +69,6 @@ def _opened(objective: bytes) -> Any:
     return pickle.loads(objective)
 
 
-def unsendable(objective: Objective, error: BaseException) -> str:
-    """Return the message that an executor cannot send an objective, with the cure."""
-    return f"the objective {shown(objective)} cannot be sent to the processes of executor=: {describe_error(error)}. {CURE}"
-
-
 Executors = Executor | Callable[[], Executor] | None
 """Type of ``executor=``."""
 
@@ -98,20 +94,6 @@ class LostWorkerError(Exception):
     def __init__(self, message: str, ended: bool = False) -> None:
         super().__init__(message)
         self.ended = ended
-
-
-class Evaluating(Protocol):
-    """Interface of pools, which evaluate the objective of a run.
-
-    Attributes:
-        queues: True if evaluations may wait for a slot, and their futures tell which of them run.
-    """
-
-    queues: bool
-
-    def submit(self, config: Configuration, outputs: Sequence[str], task: Task) -> Future[Evaluation]:
-        """Start an evaluation. ``outputs`` are those to evaluate if each has its own function; empty: all."""
-        ...
 
 
 class Inline:
@@ -218,12 +200,10 @@ class Pool:
     def __enter__(self) -> Pool:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Shut down an executor made here; if the loop is interrupted, without waiting for running evaluations."""
         if self._make is not None:
-            self._shut_down(wait=error is None)
+            self._shut_down(wait=not any(error))
 
     def _made(self) -> Any:
         assert self._make is not None

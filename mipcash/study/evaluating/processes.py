@@ -21,7 +21,6 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing import Pipe
-from types import TracebackType
 from typing import Any
 
 import cloudpickle
@@ -140,12 +139,10 @@ class Processes:
     def __enter__(self) -> Processes:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Close the processes. If the loop is interrupted, kill running evaluations; idle processes may exit by themselves."""
         with self._lock:
-            self._closed = error is not None
+            self._closed = any(error)
             running = list(self._all) if self._closed else []
         for process in running:
             process.kill()
@@ -308,15 +305,6 @@ class _Process:
             return self._process.poll() is not None
 
 
-def pickled_objective(objective: Objective) -> bytes:
-    """Return an objective as it is sent to a process.
-
-    Raises:
-        ObjectiveError: it cannot be pickled.
-    """
-    return _pickled(objective, [])
-
-
 def _sent(objective: Objective) -> tuple[bytes, _Process]:
     """Return the pickled objective and a process that has loaded it. Modules that the process cannot import are pickled by value.
 
@@ -325,7 +313,7 @@ def _sent(objective: Objective) -> tuple[bytes, _Process]:
     """
     by_value: list[str] = []
     while True:
-        pickled = _pickled(objective, by_value)
+        pickled = pickled_objective(objective, by_value)
         process = _Process()
         error, missing = process.load(pickled)
         if not error:
@@ -338,7 +326,15 @@ def _sent(objective: Objective) -> tuple[bytes, _Process]:
         by_value.append(top)
 
 
-def _pickled(objective: Objective, by_value: list[str]) -> bytes:
+def pickled_objective(objective: Objective, by_value: Sequence[str] = ()) -> bytes:
+    """Return an objective as it is sent to a process.
+
+    Args:
+        by_value: modules to send with it.
+
+    Raises:
+        ObjectiveError: it cannot be pickled.
+    """
     try:
         for name in by_value:
             cloudpickle.register_pickle_by_value(sys.modules[name])

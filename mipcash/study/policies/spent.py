@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from mipcash.errors import BudgetError, stack_level
+from mipcash.errors import BudgetError, warn
 from mipcash.study.policies.policy import BUDGET, CALLBACK, OPTIMIZER, TIMEOUT, Policy
 from mipcash.study.spending import Reserve, Spending
 from mipcash.study.study import Study
@@ -75,7 +74,7 @@ class WithinBudget(Policy):
                 self._study.stop(BUDGET)
                 raise
             if problem:
-                warnings.warn(problem, stacklevel=stack_level())
+                warn(problem)
         return ""
 
     def pays_for(self, trial: Trial, in_flight: Collection[Trial]) -> bool:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections import deque
 from collections.abc import Collection
 from statistics import median
 
-from mipcash.errors import stack_level
+from mipcash.errors import warn
 from mipcash.optimizers.outcome import LOSS, MISSING, VARIANCE
 from mipcash.study.policies.policy import Policy
 from mipcash.study.policies.spent import Deadline
@@ -60,24 +59,20 @@ class Shown(Policy):
         for name, output in trial.outcome.outputs.items():
             if name not in self._warned and unread(output):
                 self._warned.add(name)
-                warnings.warn(f"output {name!r} is not kept: {output.message}", stacklevel=stack_level())
+                warn(f"output {name!r} is not kept: {output.message}")
         variance = trial.outcome[VARIANCE]
         known = variance.value is not None and 0 <= variance.value < math.inf
         if VARIANCE not in self._warned and variance.status != MISSING and not known:
             self._warned.add(VARIANCE)
             given = variance.message if variance.value is None else variance.value
-            warnings.warn(
-                f"output 'variance' is no noise variance, a finite number of at least 0: {given}",
-                stacklevel=stack_level(),
-            )
+            warn(f"output 'variance' is no noise variance, a finite number of at least 0: {given}")
         if self._study.n_evaluated == SUSPICIOUS:
             if problem := self._study.result.problem():
                 self._display.note(problem)
             steps = (o.folds for t in self._study.trials for o in t.outcome.outputs.values())
             if self._study.pruning is not None and trial.done and not any(steps):
-                warnings.warn(
-                    "pruning= has no effect, since the objective neither yields its steps nor reports them by trial.report",
-                    stacklevel=stack_level(),
+                warn(
+                    "pruning= has no effect, since the objective neither yields its steps nor reports them by trial.report"
                 )
         return ""
 

@@ -7,28 +7,27 @@ the space, and may be learned from; a value outside its domain cannot.
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mipcash.errors import ConfigurationError
 from mipcash.modelling.domains import Configuration, Real
-from mipcash.optimizers.objectives import MINIMISED, Objectives
-from mipcash.optimizers.optimizer import Limit
-from mipcash.optimizers.outcome import MISSING, PENDING, Outcome
+from mipcash.optimizers.outcome import MISSING, Outcome
 from mipcash.space.compiled import compiled
 from mipcash.space.novelty import repeats
 from mipcash.study.reading import read_outcome, statement
-from mipcash.study.records.encoding import encode_config, misplaced, readable_config
+from mipcash.study.records.encoding import encode_config, misplaced
 from mipcash.study.records.telling import completed
-from mipcash.study.storage.protocol import EvaluationRow, TrialRow
-from mipcash.study.trial import ENQUEUED, ILLEGAL, KNOWN, Trial, repeat_origin
+from mipcash.study.records.trials import waiting_row
+from mipcash.study.storage.attempts import recorded
+from mipcash.study.storage.protocol import TrialRow
+from mipcash.study.trial import ILLEGAL, KNOWN, Trial
 from mipcash.text import shown
 
 if TYPE_CHECKING:
     from mipcash.space.space import Space
+    from mipcash.study.proposer import Proposer
 
 REFUSE, LEARN = "refuse", "learn"
 """Treatment of an evaluation whose configuration violates rules."""
@@ -57,26 +56,19 @@ class Known:
 
     @classmethod
     def of(
-        cls,
-        space: Space,
-        config: Any,
-        outcome: Any,
-        illegal: str = REFUSE,
-        what: str = "the configuration",
-        apart: Sequence[str] = (),
-        limits: Sequence[Limit] = (),
-        objectives: Objectives = MINIMISED,
+        cls, asks: Proposer, config: Any, outcome: Any, illegal: str = REFUSE, what: str = "the configuration"
     ) -> Known:
         """Check and convert an evaluation. Arguments as for ``mipcash.Study.add``; ``what`` is its name in messages.
 
         Args:
-            apart: names of the outputs of decoupled evaluations, of which the outcome may lack some; empty: it must have the loss.
-            limits: outcome constraints. Their outputs may be missing, and must be numbers otherwise.
+            asks: of the study. Outcomes of decoupled evaluations may lack outputs; others must have the objectives. Constrained
+                outputs may be missing, and must be numbers otherwise.
 
         Raises:
             ConfigurationError: the configuration is outside the space, or violates rules although ``illegal`` is ``refuse``.
             ValueError: the outcome is invalid, or ``illegal`` is neither ``refuse`` nor ``learn``.
         """
+        space, apart, objectives = asks.space, tuple(asks.costs), asks.objectives
         if illegal not in (REFUSE, LEARN):
             raise ValueError(f"illegal must be {REFUSE!r} or {LEARN!r}, got {shown(illegal)}")
         if problems := misplaced(space, config):
@@ -85,8 +77,8 @@ class Known:
             )
         plain = _plain(space, config)
         part = bool(apart) and isinstance(outcome, Mapping)
-        limited = [limit.output for limit in limits if isinstance(outcome, Mapping)]
-        names = (*apart,) if part else tuple(dict.fromkeys((*objectives.names, *limited)))
+        limited = [limit.output for limit in asks.limits if isinstance(outcome, Mapping)]
+        names = apart if part else tuple(dict.fromkeys((*objectives.names, *limited)))
         read = read_outcome(outcome, names, () if part else objectives.names)
         read = completed(objectives, Outcome(), read) if objectives.several else read
         broken = space.validate(plain)
@@ -103,14 +95,7 @@ class Known:
         return cls(plain, read, not broken, tuple(n for n in apart if read[n].status != MISSING))
 
     @classmethod
-    def listed(
-        cls,
-        space: Space,
-        given: Any,
-        apart: Sequence[str] = (),
-        limits: Sequence[Limit] = (),
-        objectives: Objectives = MINIMISED,
-    ) -> list[Known]:
+    def listed(cls, asks: Proposer, given: Any) -> list[Known]:
         """Return the checked evaluations of ``known=``.
 
         Raises:
@@ -121,10 +106,7 @@ class Known:
         if isinstance(given, (str, bytes, Mapping)) or not hasattr(given, "__iter__"):
             raise TypeError(f"known= is a list of pairs (configuration, outcome), got {shown(given)}")
         what = "the configuration of known[{}]"
-        return [
-            cls.of(space, *_pair(k, pair), what=what.format(k), apart=apart, limits=limits, objectives=objectives)
-            for k, pair in enumerate(given)
-        ]
+        return [cls.of(asks, *_pair(k, pair), what=what.format(k)) for k, pair in enumerate(given)]
 
     @classmethod
     def of_trial(cls, trial: Trial) -> Known:
@@ -139,16 +121,11 @@ class Known:
         )
         return f"{self.legal} {encode_config(space, self.config)} {reported}"
 
-    def row(self, space: Space, number: int, state: Mapping[str, Any]) -> TrialRow:
+    def row(self, space: Space, number: int, state: str) -> TrialRow:
         """Return the row of a trial that has its outcome from the start."""
-        now = time.time()
-        evaluations = tuple(
-            EvaluationRow.of(number, name, 1, "", replace(o, cost=None), now, now)
-            for name, o in self.outcome.outputs.items()
-        )
         origin, status = KNOWN if self.legal else ILLEGAL, self.outcome.status(self.outputs)
-        reported = {"finished": now, "duration": 0.0, "evaluations": evaluations}
-        return _row(space, number, status, self.config, origin, state, self.outputs, **reported)
+        row = waiting_row(space, number, self.config, origin, state, self.outputs)
+        return recorded(row, self.outcome, status, "", row.proposed, 0.0, 1)[0]
 
 
 def wanted(space: Space, config: Any) -> Configuration:
@@ -171,57 +148,17 @@ def nine_digits(space: Space, config: Configuration, legal: bool) -> str:
     return repr((legal, digits))
 
 
-def same(space: Space, config: Configuration, trials: Sequence[Trial]) -> Trial | None:
-    """Return the first trial of a configuration, preferably a pending one; None if there is none."""
-    found = [t for t in trials if repeats(compiled(space), config, [t.config])]
-    return min(found, key=lambda t: not t.pending, default=None)
+def asked_before(
+    space: Space, config: Configuration, trials: Sequence[Trial], apart: Sequence[str]
+) -> tuple[Trial | None, tuple[str, ...]]:
+    """Return the first trial of a configuration, preferably a pending one, and the outputs that no trial of it covers.
 
-
-def unasked(space: Space, config: Configuration, trials: Sequence[Trial], apart: Sequence[str]) -> tuple[str, ...]:
-    """Return the outputs of decoupled evaluations that no trial of the configuration has evaluated or will evaluate."""
+    Args:
+        apart: outputs of decoupled evaluations.
+    """
     there = [t for t in trials if repeats(compiled(space), config, [t.config])]
-    return tuple(n for n in apart if not any(n in (t.evaluate or apart) for t in there))
-
-
-def enqueued_row(
-    space: Space, number: int, config: Configuration, state: Mapping[str, Any], outputs: Sequence[str] = ()
-) -> TrialRow:
-    """Return the row of a trial that waits for its first attempt. ``outputs`` are those to evaluate; empty: all."""
-    return _row(space, number, PENDING, config, ENQUEUED, state, outputs)
-
-
-def repeat_row(
-    space: Space, number: int, config: Configuration, state: Mapping[str, Any], repeat: int, outputs: Sequence[str]
-) -> TrialRow:
-    """Return the row of a repeat that waits for its first attempt. ``outputs`` are those of decoupled evaluations."""
-    return _row(space, number, PENDING, config, repeat_origin(repeat), state, outputs)
-
-
-def _row(
-    space: Space,
-    number: int,
-    status: str,
-    config: Configuration,
-    origin: str,
-    state: Mapping[str, Any],
-    outputs: Sequence[str],
-    **further: Any,
-) -> TrialRow:
-    return TrialRow(
-        number=number,
-        status=status,
-        config=readable_config(config),
-        exact=encode_config(space, config),
-        proof=None,
-        origin=origin,
-        seconds="{}",
-        state=json.dumps(dict(state)),  # the optimizer continues from its current state
-        outputs=json.dumps(list(outputs)),
-        trace="{}",
-        stop="",
-        proposed=time.time(),
-        **further,
-    )
+    left = tuple(n for n in apart if not any(n in (t.evaluate or apart) for t in there))
+    return min(there, key=lambda t: not t.pending, default=None), left
 
 
 def _pair(k: int, item: Any) -> tuple[Any, Any]:

@@ -11,7 +11,6 @@ import ast
 import hashlib
 import inspect
 import sys
-import warnings
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
 from types import CodeType, FunctionType, MethodType
@@ -19,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mipcash.errors import stack_level
+from mipcash.errors import warn
 from mipcash.text import readable, storable
 
 BEFORE_CALLS = ("__init__", "__post_init__", "__new__")
@@ -59,11 +58,10 @@ def warn_of_another(storage: str, then: Mapping[str, str], now: Mapping[str, str
     change = (
         f"{now['name']!r} now" if another else "the same by name, and its source or the values that it uses changed"
     )
-    warnings.warn(
+    warn(
         f"the finished trials of {storage} were evaluated by another objective: it was {then['name']!r} and is {change}. They are "
         "kept, and mixed with those of the objective now. To start anew, give storage=mc.Journal(path, fresh=True) (mipcash run "
-        "--fresh) or another storage=",
-        stacklevel=stack_level(),
+        "--fresh) or another storage="
     )
 
 

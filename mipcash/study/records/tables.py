@@ -13,13 +13,12 @@ import json
 import math
 import os
 import re
-import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mipcash.display import counted
-from mipcash.errors import ConfigurationError, stack_level
+from mipcash.errors import ConfigurationError, warn
 from mipcash.modelling.domains import (
     Categorical,
     Configuration,
@@ -128,10 +127,7 @@ def read_trials(
         raise ValueError(f"the table has the columns {twice[0]!r} and 'config.{twice[0]}'; leave one of them out")
     theirs = [n for n in columns if n.startswith("config.")]
     if gone := [n for n in theirs if n.removeprefix("config.") not in space.parameters]:
-        warnings.warn(
-            f"space {space.name!r} lacks parameters of the table: {', '.join(gone)} are ignored",
-            stacklevel=stack_level(),
-        )
+        warn(f"space {space.name!r} lacks parameters of the table: {', '.join(gone)} are ignored")
     found, refused, left = list[tuple[Configuration, Any]](), list[str](), 0
     for k, row in enumerate(rows, start=1):
         marks = {
@@ -150,13 +146,13 @@ def read_trials(
         else:
             found.append((config, outcome))
     if left and not theirs:
-        warnings.warn(f"{counted(left, 'row')} left out, with the status pending, or pruned", stacklevel=stack_level())
+        warn(f"{counted(left, 'row')} left out, with the status pending, or pruned")
     if refused:
         text = "\n".join(refused[:LISTED] + (["..."] if len(refused) > LISTED else []))
         text = f"{len(refused)} of {len(rows)} rows have no legal configuration in space {space.name!r}, or no loss:\n{text}"
         if illegal != SKIP:
             raise ConfigurationError(f"{text}\nCorrect them, or leave them out: illegal='skip'")
-        warnings.warn(f"{text}\nThey are left out", stacklevel=stack_level())
+        warn(f"{text}\nThey are left out")
     return found
 
 
@@ -267,10 +263,9 @@ def _of_journal(where: str | os.PathLike[str], space: Space, objectives: Objecti
     trials, fidelity = [readable_trial(row, record.objectives) for row in rows], record.objectives.fidelity
     if fidelity is not None and fidelity.label not in space.parameters:
         whole = [t for t in trials if t.at_full_fidelity]
-        warnings.warn(
+        warn(
             f"{len(trials) - len(whole)} trials of {where} at a low fidelity are left out, since space {space.name!r} has no "
-            f"{fidelity.label!r}",
-            stacklevel=stack_level(),
+            f"{fidelity.label!r}"
         )
         trials = whole
     return [flat_row(trial) for trial in trials]

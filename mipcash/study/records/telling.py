@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from mipcash.optimizers.objectives import Objectives
@@ -15,48 +15,25 @@ from mipcash.study.trial import Trial
 from mipcash.text import did_you_mean, shown
 
 
-@dataclass(frozen=True)
-class TrialUpdate:
-    """Update of a trial by a call of ``tell``.
+def told(
+    trial: Trial, reported: Any, partial: bool | None, cost: float | Mapping[str, float], limits: Sequence[Limit] = ()
+) -> tuple[Outcome, str]:
+    """Return the outputs given in a call of ``tell``, and the status of the trial after it. Arguments as for ``tell``.
 
-    Attributes:
-        outcome: all outputs of the trial that are known after the call.
-        part: the outputs given in this call.
-        status: ``pending`` while a requested output is missing, else as determined by the outputs.
+    An evaluation of all outputs must give the constrained outputs as well as the loss. The trial is pending while a requested
+    output is missing.
     """
-
-    outcome: Outcome
-    part: Outcome
-    status: str
-
-    @property
-    def complete(self) -> bool:
-        return self.status != PENDING
-
-    @classmethod
-    def of(
-        cls,
-        trial: Trial,
-        reported: Any,
-        partial: bool | None,
-        cost: float | Mapping[str, float],
-        limits: Sequence[Limit] = (),
-    ) -> TrialUpdate:
-        """Make the update. Arguments as for ``mipcash.Study.tell``.
-
-        An evaluation of all outputs must give the constrained outputs as well as the loss.
-        """
-        asked, known, objectives = trial.evaluate, trial.outcome, trial.objectives
-        if partial is None:
-            partial = bool(asked) and isinstance(reported, Mapping)
-        missing = known.missing(asked or dict.fromkeys((*objectives.names, *(limit.output for limit in limits))))
-        wanted = missing if asked or LOSS in missing or objectives.several else (LOSS, *missing)
-        part = read_outcome(reported, wanted, () if partial else missing, cost)
-        if objectives.several and not partial:
-            part = completed(objectives, known, part)
-        outcome = known.with_part(part)
-        pending = partial and (not asked or bool(outcome.missing(asked)))
-        return cls(outcome, part, PENDING if pending else outcome.status(asked))
+    asked, known, objectives = trial.evaluate, trial.outcome, trial.objectives
+    if partial is None:
+        partial = bool(asked) and isinstance(reported, Mapping)
+    missing = known.missing(asked or dict.fromkeys((*objectives.names, *(limit.output for limit in limits))))
+    wanted = missing if asked or LOSS in missing or objectives.several else (LOSS, *missing)
+    part = read_outcome(reported, wanted, () if partial else missing, cost)
+    if objectives.several and not partial:
+        part = completed(objectives, known, part)
+    outcome = known.with_part(part)
+    pending = partial and (not asked or bool(outcome.missing(asked)))
+    return part, PENDING if pending else outcome.status(asked)
 
 
 RETURNED_LOSS = "returned loss"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from mipcash.modelling.domains import Configuration
 from mipcash.optimizers.objectives import Objectives
 from mipcash.optimizers.optimizer import Optimizer, Proposal
 from mipcash.optimizers.outcome import PENDING
@@ -22,13 +23,12 @@ from mipcash.study.records.encoding import (
     plain,
     readable_config,
 )
-from mipcash.study.storage.checks import DamageError, named
+from mipcash.study.storage.checks import named
 from mipcash.study.storage.protocol import TrialRow, parsed
 from mipcash.study.trial import ENQUEUED, ILLEGAL, KNOWN, REPEAT, Trial
 from mipcash.text import shown, storable
 
 if TYPE_CHECKING:
-    from mipcash.space.compiled import CompiledSpace
     from mipcash.space.space import Space
 
 
@@ -55,19 +55,34 @@ def proposal_row(space: Space, optimizer: Optimizer, number: int, proposal: Prop
         raise TypeError(
             f"optimizer {optimizer.name!r} uses the origin {proposal.origin!r}, which is reserved for configurations of the user"
         )
+    return waiting_row(
+        space,
+        number,
+        proposal.config,
+        storable(str(proposal.origin)),
+        json_text(optimizer, "state", proposal.state),
+        dict.fromkeys(proposal.outputs),
+        proof=None if proposal.solution is None else encode_solution(space, proposal.solution),
+        seconds=json.dumps({**plain(proposal.seconds), "ask": time.perf_counter() - began}),
+        trace=json_text(optimizer, "trace", proposal.trace),
+        stop=storable(stop),
+    )
+
+
+def waiting_row(
+    space: Space, number: int, config: Configuration, origin: str, state: str, outputs: Iterable[str], **further: Any
+) -> TrialRow:
+    """Return the row of a trial without an attempt."""
     return TrialRow(
         number=number,
         status=PENDING,
-        config=readable_config(proposal.config),
-        exact=encode_config(space, proposal.config),
-        proof=None if proposal.solution is None else encode_solution(space, proposal.solution),
-        origin=storable(str(proposal.origin)),
-        seconds=json.dumps({**plain(proposal.seconds), "ask": time.perf_counter() - began}),
-        state=json_text(optimizer, "state", proposal.state),
-        outputs=json.dumps(list(dict.fromkeys(proposal.outputs))),
-        trace=json_text(optimizer, "trace", proposal.trace),
-        stop=storable(stop),
+        config=readable_config(config),
+        exact=encode_config(space, config),
+        origin=origin,
+        state=state,
+        outputs=json.dumps(list(outputs)),
         proposed=time.time(),
+        **further,
     )
 
 
@@ -127,23 +142,6 @@ def _evaluated(row: TrialRow) -> dict[str, Any]:
         "finished": row.finished,
         "duration": row.duration,
     }
-
-
-def checked_trial(space: Space, compiled: CompiledSpace, row: TrialRow, study: str, objectives: Objectives) -> Trial:
-    """Return the trial of a row that was read from a file, after checking that it is legal.
-
-    Args:
-        compiled: the space as it is now. To compare the live model with it costs more than to check a configuration, so a reader of
-            many rows compiles once.
-
-    Raises:
-        DamageError: the check fails.
-    """
-    trial = trial_of(space, row, study, objectives)
-    if trial.legal and (violations := compiled.violations(trial.config)):
-        reasons = "; ".join(v.message for v in violations)
-        raise DamageError(f"the configuration of trial {row.number} is illegal: {reasons}")
-    return trial
 
 
 def outputs_of(optimizer: Optimizer, proposal: Proposal) -> list[str]:

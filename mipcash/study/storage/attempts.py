@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -48,7 +49,9 @@ def recorded(
             continue
         on = whole and name == LOSS and status == PENDING
         end = None if on else now
-        changed[name] = EvaluationRow.of(row.number, name, attempt, worker, output, begin, end, on)
+        told = (RUNNING if on else output.status, output.value, output.message, begin, end, output.cost)
+        folds, variance = json.dumps(output.folds), output.variance
+        changed[name] = EvaluationRow(row.number, name, attempt, worker, *told, folds, variance)
     if status != PENDING:  # the outputs recorded so far are final
         for name, so_far in at.items():
             output = row.outcome[name]

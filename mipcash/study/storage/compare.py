@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
-from mipcash.errors import StorageError, stack_level
+from mipcash.errors import StorageError, warn
 from mipcash.study.storage.listings import differences
 from mipcash.study.storage.protocol import FIDELITY, OBJECTIVES, StudyRecord
 from mipcash.study.storage.versions import changed
@@ -48,10 +47,9 @@ def compare(
     others = changed(stored.version, wanted.version)
     if not found:
         if others:
-            warnings.warn(
+            warn(
                 f"{name} was written with {', '.join(others)}: proposals may differ in their last digits, and then altogether, "
-                "from those of a run that was not interrupted",
-                stacklevel=stack_level(),
+                "from those of a run that was not interrupted"
             )
         return
     named = "; ".join(found[:6]) + (f"; and {len(found) - 6} more differences" if len(found) > 6 else "")

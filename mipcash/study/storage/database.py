@@ -103,14 +103,6 @@ class Rows:
 
     # -- trials -------------------------------------------------------------------------------------------------------
 
-    def study_and_trials(self) -> tuple[StudyRecord, list[tuple[TrialRow, int]]]:
-        """Return the study and all trials, each with its revision.
-
-        Raises:
-            DamageError: a row was not written by mipcash.
-        """
-        return self.record(), self.trials()
-
     def trials(self, which: str = "all", **given: Any) -> list[tuple[TrialRow, int]]:
         """Return trials by number, checked, each with its revision.
 
@@ -327,8 +319,7 @@ class Database:
         """
         with self.transaction(write=False) as rows:
             self.check(rows)
-            record, trials = rows.study_and_trials()
-            return record, [row for row, _ in trials]
+            return rows.record(), [row for row, _ in rows.trials()]
 
 
 def coded_study(columns: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,12 +40,7 @@ class MemoryStorage:
     def insert(self, *rows: TrialRow) -> None:
         self._rows += rows
 
-    def start(self, evaluations: Sequence[EvaluationRow]) -> None:
-        for evaluation in evaluations:
-            row = self._rows[evaluation.trial]
-            self._rows[evaluation.trial] = replace(row, evaluations=(*row.evaluations, evaluation))
-
-    def write(self, row: TrialRow, changed: Sequence[EvaluationRow]) -> None:
+    def write(self, row: TrialRow, changed: Sequence[EvaluationRow], starts: bool = False) -> None:
         self._rows[row.number] = row
 
     def note(self, record: StudyRecord) -> None:

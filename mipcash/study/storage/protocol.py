@@ -3,7 +3,7 @@
 A trial row holds a proposal; an evaluation row is one attempt at one of its outputs. A storage returns rows as they were written,
 and each write is atomic. It may have one writer (a file, memory) or several (a server). With several writers
 
-* ``insert``, ``start`` and ``write`` raise ``TakenError`` on a conflict with another writer, and the study looks again,
+* ``insert`` and ``write`` raise ``TakenError`` on a conflict with another writer, and the study looks again,
 * ``news`` returns the changes of other writers since the last look,
 * attempts of a dead writer, detected by missing heartbeats, become ``lost`` if another writer was present when it died, and
   ``returned`` otherwise.
@@ -46,13 +46,6 @@ NOTHING = -1
 OBJECTIVES, FIDELITY = "objectives", "fidelity"
 """Keys in the settings of a study: of the objectives, with name and direction of each, absent for a loss that is minimised; and
 of the fields of the fidelity, absent if the space has none."""
-
-
-def read_objectives(settings: Mapping[str, Any] | None) -> Objectives:
-    """Return the objectives in the settings of a study."""
-    stored, fidelity = (settings or {}).get(OBJECTIVES), (settings or {}).get(FIDELITY)
-    objectives = Objectives() if stored is None else Objectives(tuple(Objective(*pair) for pair in stored))
-    return objectives if fidelity is None else replace(objectives, fidelity=Fidelity(*fidelity))
 
 
 NOTED = ("budget", "timeout", "stopped", "recommended", "objective")
@@ -111,7 +104,9 @@ class StudyRecord:
     @cached_property
     def objectives(self) -> Objectives:
         """Objectives of the study, from its settings."""
-        return read_objectives(self.settings)
+        stored, fidelity = ((self.settings or {}).get(key) for key in (OBJECTIVES, FIDELITY))
+        objectives = Objectives() if stored is None else Objectives(tuple(Objective(*pair) for pair in stored))
+        return objectives if fidelity is None else replace(objectives, fidelity=Fidelity(*fidelity))
 
 
 @dataclass(frozen=True)
@@ -144,27 +139,6 @@ class EvaluationRow:
     folds: str = NO_FOLDS
     variance: float | None = None
 
-    @classmethod
-    def of(
-        cls,
-        trial: int,
-        output: str,
-        attempt: int,
-        worker: str,
-        reported: Output,
-        started: float,
-        finished: float | None,
-        running: bool = False,
-    ) -> EvaluationRow:
-        """Make the row of a recorded output.
-
-        Args:
-            running: True if the attempt goes on.
-        """
-        status, folds = RUNNING if running else reported.status, json.dumps(reported.folds)
-        columns = (status, reported.value, reported.message, started, finished, reported.cost, folds, reported.variance)
-        return cls(trial, output, attempt, worker, *columns)
-
     @property
     def recorded(self) -> Output | None:
         """Recorded output; None if there is none."""
@@ -176,7 +150,7 @@ class EvaluationRow:
         return Output(status, self.value, self.message, self.cost, tuple(parsed(self.folds)), self.variance)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TrialRow:
     """The row of a trial, with its evaluations. ``exact`` and ``proof`` decode through the space; ``config`` is JSON for people.
 
@@ -193,13 +167,13 @@ class TrialRow:
     status: str
     config: str
     exact: str
-    proof: str | None
+    proof: str | None = None
     origin: str
-    seconds: str
+    seconds: str = "{}"
     state: str
     outputs: str
-    trace: str
-    stop: str
+    trace: str = "{}"
+    stop: str = ""
     proposed: float
     finished: float | None = None
     duration: float | None = None
@@ -256,12 +230,10 @@ class Storage(Protocol):
     @property
     def path(self) -> Path | None:
         """File of the storage; None if it is no file."""
-        ...
 
     @property
     def record(self) -> StudyRecord:
         """Row of the study as it is stored."""
-        ...
 
     def open(self, record: StudyRecord) -> None:
         """Create the study, or open the existing one.
@@ -269,19 +241,15 @@ class Storage(Protocol):
         Raises:
             StorageError: it is another study (see ``mipcash.study.storage.compare.compare``), damaged, or in use.
         """
-        ...
 
     def rows(self) -> list[TrialRow]:
         """Return all trials by number. Attempts of a killed writer have the status ``returned``, which is not written yet."""
-        ...
 
     def begin(self) -> None:
         """Start writing, after the rows were read and checked: write pending corrections and start the heartbeat."""
-        ...
 
     def news(self) -> Sequence[TrialRow]:
         """Return trials that other writers added or changed since ``rows`` or the last call; empty with one writer."""
-        ...
 
     def insert(self, *rows: TrialRow) -> None:
         """Add trials, all of them or none. A trial may have a started attempt, no attempt (it waits), or its outcome.
@@ -289,31 +257,22 @@ class Storage(Protocol):
         Raises:
             TakenError: another writer has used a number.
         """
-        ...
 
-    def start(self, evaluations: Sequence[EvaluationRow]) -> None:
-        """Add another attempt at a trial, before its evaluation.
-
-        Raises:
-            TakenError: another writer has started one.
-        """
-        ...
-
-    def write(self, row: TrialRow, changed: Sequence[EvaluationRow]) -> None:
+    def write(self, row: TrialRow, changed: Sequence[EvaluationRow], starts: bool = False) -> None:
         """Update a trial: status, finished, duration, and its changed or added evaluations.
 
+        Args:
+            starts: True if the evaluations are another attempt, which starts only if nothing was changed since ``news``.
+
         Raises:
-            TakenError: another writer changed the trial meanwhile.
+            TakenError: another writer changed the trial, or of an attempt that starts the study, meanwhile.
         """
-        ...
 
     def note(self, record: StudyRecord) -> None:
         """Write the settings of a run and the reason why it ended: the columns ``NOTED``."""
-        ...
 
     def close(self) -> None:
         """Close the storage; running attempts of this writer are returned. A second call has no effect."""
-        ...
 
 
 def this_worker() -> str:

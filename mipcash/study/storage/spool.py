@@ -10,12 +10,11 @@ import hashlib
 import json
 import os
 import uuid
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from mipcash.errors import stack_level
+from mipcash.errors import warn
 from mipcash.study.storage.lock import create_private
 from mipcash.study.storage.protocol import EvaluationRow, TrialRow
 
@@ -63,8 +62,6 @@ class Spool:
             except FileNotFoundError:  # its writer was faster
                 continue
             except (OSError, ValueError, TypeError, KeyError) as error:
-                warnings.warn(
-                    f"the outcome in {path} cannot be read ({error}); delete the file", stacklevel=stack_level()
-                )
+                warn(f"the outcome in {path} cannot be read ({error}); delete the file")
                 continue
             yield path, kept

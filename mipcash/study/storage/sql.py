@@ -29,14 +29,13 @@ import os
 import threading
 import time
 import uuid
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from mipcash.errors import StorageError, stack_level
+from mipcash.errors import StorageError, warn
 from mipcash.optimizers.outcome import PENDING, Outcome
 from mipcash.study.storage.attempts import ended, recorded
 from mipcash.study.storage.checks import DamageError
@@ -119,7 +118,7 @@ class SQLStorage:
         """See ``mipcash.study.storage.protocol.Storage.rows``."""
         with self._database.transaction(write=False) as rows:
             self._seen = max(rows.latest())
-            self.record, found = rows.study_and_trials()
+            self.record, found = rows.record(), rows.trials()
         self._revisions = {row.number: revision for row, revision in found}
         if not self._alone:
             return [row for row, _ in found]
@@ -178,26 +177,16 @@ class SQLStorage:
 
         self._until_reached(insert, lambda: all(self._holds(row, row.evaluations) for row in rows))
 
-    def start(self, evaluations: Sequence[EvaluationRow]) -> None:
-        """See ``mipcash.study.storage.protocol.Storage.start``."""
-        number = evaluations[0].trial
-
-        def start() -> None:
-            with self._change(number, all_seen=True) as (stored, revision):
-                ((row, known),) = stored.trials("one", number=number)
-                stored.update(row, self._signed(evaluations), known, revision)
-
-        self._until_reached(start, lambda: self._holds(number, evaluations))
-
-    def write(self, row: TrialRow, changed: Sequence[EvaluationRow]) -> None:
+    def write(self, row: TrialRow, changed: Sequence[EvaluationRow], starts: bool = False) -> None:
         """See ``mipcash.study.storage.protocol.Storage.write``."""
 
         def write() -> None:
-            with self._change(row.number) as (stored, revision):
+            with self._change(row.number, all_seen=starts) as (stored, revision):
                 if not stored.update(row, self._signed(changed), self._revisions.get(row.number, 0), revision):
                     raise DamageError(f"trial {row.number} was changed meanwhile") if self._alone else self._taken()
 
-        self._until_reached(write, lambda: self._holds(row, changed), lambda: self._spool.keep(row, changed))
+        keep = (lambda: None) if starts else (lambda: self._spool.keep(row, changed))
+        self._until_reached(write, lambda: self._holds(row, changed), keep)
 
     def note(self, record: StudyRecord) -> None:
         """See ``mipcash.study.storage.protocol.Storage.note``. Columns that this writer does not change are left alone."""
@@ -308,10 +297,7 @@ class SQLStorage:
                     rows.update(*recorded(found[0][0], *given), found[0][1], max(rows.latest()) + 1)
             path.unlink(missing_ok=True)
             if wanted:
-                warnings.warn(
-                    f"{self.title}: the outcome of trial {told.number}, left in {path}, is recorded",
-                    stacklevel=stack_level(),
-                )
+                warn(f"{self.title}: the outcome of trial {told.number}, left in {path}, is recorded")
 
     def _until_reached(
         self,
@@ -339,9 +325,7 @@ class SQLStorage:
                 found = None if interrupted and done() else act()
             except UnreachableError as error:
                 if not interrupted and (kept := keep()):
-                    warnings.warn(
-                        f"until {self.title} is reached, the outcome is kept in {kept}", stacklevel=stack_level()
-                    )
+                    warn(f"until {self.title} is reached, the outcome is kept in {kept}")
                 if not self.patient:
                     raise
                 self._miss(error)
@@ -373,7 +357,7 @@ class SQLStorage:
                 if not done():
                     act()
             except TakenError as error:
-                warnings.warn(f"an outcome that waited for its server is ignored: {error}", stacklevel=stack_level())
+                warn(f"an outcome that waited for its server is ignored: {error}")
             del self._late[0]
             _drop(kept)
 
@@ -386,7 +370,7 @@ class SQLStorage:
         first, latest = self._away or (now, -math.inf)
         if now - latest > LONGEST_GAP:
             first = now
-            warnings.warn(f"waiting for up to {PATIENCE:g} seconds: {error}", stacklevel=stack_level())
+            warn(f"waiting for up to {PATIENCE:g} seconds: {error}")
         elif now - first > PATIENCE:
             raise error
         self._away = first, now
@@ -394,18 +378,17 @@ class SQLStorage:
     def _reach(self) -> None:
         if self._away is not None:
             seconds, self._away = time.monotonic() - self._away[0], None
-            warnings.warn(f"{self.title} is reached again after {seconds:.0f} seconds", stacklevel=stack_level())
+            warn(f"{self.title} is reached again after {seconds:.0f} seconds")
 
-    def _holds(self, row: TrialRow | int, evaluations: Sequence[EvaluationRow]) -> bool:
-        """Return True if the storage holds a trial, or the trial of this number, with evaluations of this writer."""
-        number = row if isinstance(row, int) else row.number
+    def _holds(self, row: TrialRow, evaluations: Sequence[EvaluationRow]) -> bool:
+        """Return True if the storage holds a trial with evaluations of this writer."""
         with self._database.transaction(write=False) as rows:
-            found = rows.trials("one", number=number)
-        if not found or not (isinstance(row, int) or _identity(found[0][0]) == _identity(row)):
+            found = rows.trials("one", number=row.number)
+        if not found or _identity(found[0][0]) != _identity(row):
             return False
         if not {*map(_attempt, self._signed(evaluations))} <= {*map(_attempt, found[0][0].evaluations)}:
             return False
-        self._revisions[number] = found[0][1]
+        self._revisions[row.number] = found[0][1]
         return True
 
     # -- changes ------------------------------------------------------------------------------------------------------

@@ -9,14 +9,13 @@ import math
 import os
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from mipcash.errors import stack_level
+from mipcash.errors import warn
 from mipcash.study.evaluating.pool import Executors, pickled
 
 
@@ -40,9 +39,8 @@ def executor_of(n_jobs: int | None, timeout: float | None = None) -> tuple[int, 
     if client is not None and hasattr(client, "get_executor"):  # joblib's Dask backend
         return workers, client.get_executor(), True
     if type(backend).__name__ not in ("LokyBackend", "SequentialBackend"):
-        warnings.warn(
-            f"evaluations run in local processes: joblib's {type(backend).__name__} is none of loky, threading and dask",
-            stacklevel=stack_level(),
+        warn(
+            f"evaluations run in local processes: joblib's {type(backend).__name__} is none of loky, threading and dask"
         )
     end = math.inf
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_method_params, _num_samples
 
-from mipcash.errors import DataError, stack_level
+from mipcash.errors import DataError, warn
 from mipcash.integrations.sklearn.cross_validated import predict
 from mipcash.integrations.sklearn.fitting import SILENT, FewThreads
 from mipcash.integrations.sklearn.measures import latency, single, size
@@ -118,7 +117,7 @@ class Scores:
         if not isinstance(value, str) or not hasattr(self.scorer, "_scorers"):
             return _number(name, value)
         last = value.strip().splitlines()[-1]
-        warnings.warn(f"the score {name!r} failed and is {self.error} (error_score=): {last}", stacklevel=stack_level())
+        warn(f"the score {name!r} failed and is {self.error} (error_score=): {last}")
         return float(self.error)
 
     def searched(self, names: Iterable[str]) -> str:
@@ -215,9 +214,7 @@ class SearchObjective:
             if isinstance(self.scores.error, str) or math.isnan(self.scores.error) or isinstance(error, DataError):
                 raise
             worst = float(self.scores.error)
-            warnings.warn(
-                f"a fold failed, and counts as the score {worst:g} of error_score=: {error}", stacklevel=stack_level()
-            )
+            warn(f"a fold failed, and counts as the score {worst:g} of error_score=: {error}")
             metrics = list(getattr(self.scores.scorer, "_scorers", None) or [self.scores.metric or SCORE])
             named = [f"{of}_{name}" for name in metrics for of in ("test", "train")[: 1 + self.scores.train]]
             outputs = {LOSS: self.scores.perfect - worst, "fit_time": 0.0, "score_time": 0.0}

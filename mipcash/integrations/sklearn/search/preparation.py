@@ -6,7 +6,6 @@ A column keeps the kind that it had in ``fit``: later rows with values of anothe
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -22,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import _check_feature_names, _num_features
 
-from mipcash.errors import DataError, stack_level
+from mipcash.errors import DataError, warn
 
 MANY_TEXTS = 50
 """Number of different texts from which on a column is suspected to name its rows, if they are more than half of the rows."""
@@ -132,16 +131,14 @@ def _check_texts(x: Any, name: Any) -> None:
     except TypeError as error:
         raise DataError(f"the column {name!r} of X has values that are no texts ({error}); leave it out") from error
     if count > max(MANY_TEXTS, len(x) // 2):
-        warnings.warn(
+        warn(
             f"the column {name!r} of X has {count} different texts in {len(x)} rows, and is one-hot encoded into as many columns; "
-            "leave it out if it names the rows",
-            stacklevel=stack_level(),
+            "leave it out if it names the rows"
         )
     some = column.dropna().head(MANY_TEXTS)
     if len(some) and all(isinstance(v, str) and ISO_DATE.match(v) for v in some):
-        warnings.warn(
-            f"the column {name!r} of X has texts that look like dates, and is one-hot encoded; pd.to_datetime makes them dates",
-            stacklevel=stack_level(),
+        warn(
+            f"the column {name!r} of X has texts that look like dates, and is one-hot encoded; pd.to_datetime makes them dates"
         )
 
 

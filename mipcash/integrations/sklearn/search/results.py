@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from mipcash.errors import DataError, stack_level
+from mipcash.errors import DataError, warn
 from mipcash.integrations.sklearn.search.objective import Scores
 from mipcash.study.result import Result
 from mipcash.study.trial import Trial
@@ -73,11 +73,10 @@ def check_failures(trials: Sequence[Trial], hint: str) -> None:
         )
     from sklearn.exceptions import FitFailedWarning
 
-    warnings.warn(
+    warn(
         f"{len(failed)} of {len(trials)} configurations failed and have the score nan; the search learned from "
         f"that. The reasons:\n{reported}",
         FitFailedWarning,
-        stacklevel=stack_level(),
     )
 
 

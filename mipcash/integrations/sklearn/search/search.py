@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +21,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _check_method_params, _num_samples, indexable
 
-from mipcash.errors import DataError, DefectError, stack_level
+from mipcash.errors import DataError, DefectError, warn
 from mipcash.integrations.sklearn.predictions import Predictions
 from mipcash.integrations.sklearn.scoring import Scoring
 from mipcash.integrations.sklearn.search.belonging import belonging_of, predictions_beside
@@ -262,12 +261,12 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         try:
             self.ensemble_, self.best_estimator_ = ensemble_of(self.result_, objective, self._scoring_given(), size)
         except DataError as error:
-            warnings.warn(f"there is no ensemble, only its best configuration: {error}", stacklevel=stack_level())
+            warn(f"there is no ensemble, only its best configuration: {error}")
             return False
         self.refit_time_ = time.time() - began
         self.refit_measures_ = objective.measured(self.best_estimator_)
         if broken := self._violations(self.refit_measures_):
-            warnings.warn(f"the ensemble violates the limits: {'; '.join(map(str, broken))}", stacklevel=stack_level())
+            warn(f"the ensemble violates the limits: {'; '.join(map(str, broken))}")
         return True
 
     def _refit_best(self, objective: SearchObjective) -> None:
@@ -288,7 +287,7 @@ class SpaceSearch(BaseSearchCV):  # type: ignore[misc]
         assert first is not None
         if broken:
             index, estimator, seconds, measures, broken = first
-            warnings.warn(self._violated(index, broken, len(order)), stacklevel=stack_level())
+            warn(self._violated(index, broken, len(order)))
         self.cv_results_ |= {f"refit_{name}": column for name, column in columns.items()}
         self.best_estimator_, self.refit_time_, self.refit_measures_ = estimator, seconds, measures
         self._choose(index, objective.scores)
