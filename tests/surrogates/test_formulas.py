@@ -16,7 +16,7 @@ from mipcash.program.points import Points
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
 from mipcash.surrogates import level_kernels
-from mipcash.surrogates.structured import number_sums
+from mipcash.surrogates.structured import kernel as kernels
 from mipcash.surrogates.structured.encoded import Encoded, distinct_rows
 from mipcash.surrogates.structured.evidence import Evidence
 from mipcash.surrogates.structured.kernel import Kernel, level_sums
@@ -168,7 +168,7 @@ def test_variables_are_counted_where_they_are_active() -> None:
 @pytest.mark.parametrize("sparse", [0.0, 1.0])
 def test_the_kernel_agrees_with_its_formula(name: str, sparse: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers are stored as matrices or as lists of pairs. Points share their numbers or have different ones."""
-    monkeypatch.setattr(number_sums, "SPARSE", sparse)
+    monkeypatch.setattr(kernels, "SPARSE", sparse)
     space = SPACES[name]()
     configs = space.sample(14, 1)
     shared = [{key: NUMBERS.get(key, value) for key, value in c.items()} for c in configs]

@@ -14,9 +14,8 @@ from mipcash.errors import SpaceError
 from mipcash.methods.mivabo.discrete_features import DiscreteFeatures
 from mipcash.methods.mivabo.functions import Block
 from mipcash.methods.mivabo.posterior import LinearPosterior
-from mipcash.methods.mivabo.sparse import gibbs
 from mipcash.methods.mivabo.sparse.mixture import Mixture, Scales, SparseSettings
-from mipcash.methods.mivabo.sparse.posterior import SparsePosterior, half_ranges, restricted, thinned
+from mipcash.methods.mivabo.sparse.posterior import UPDATES, SparsePosterior, half_ranges, restricted, thinned
 from mipcash.program.points import Points
 from mipcash.space.compiled import compiled
 from mipcash.space.domain import Domain
@@ -79,7 +78,7 @@ def test_weights_from_the_prior_and_the_local_update_keep_the_prior(prior):
         mixing, local = np.ones(n), rng.gamma((size + 1) / 2, 2.0, n)
         cdf = stats.gamma((size + 1) / 2, scale=2.0).cdf
     s = 0.3 * local * rng.chisquare(size, n)
-    after, _ = gibbs.UPDATES[prior](Scales(local, mixing, 0.3, 1.0), s, np.full(n, float(size)), rng)
+    after, _ = UPDATES[prior](Scales(local, mixing, 0.3, 1.0), s, np.full(n, float(size)), rng)
     quantiles_agree(np.sqrt(after) if prior == "horseshoe" else after, cdf)
 
 

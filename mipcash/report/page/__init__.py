@@ -2,8 +2,8 @@
 
 Read in this order:
 
-writing                  the file
-document                 the page
-charts, model, parallel  its charts
-svg, parts               marks, and other elements
+writing        the file
+document       the page
+charts, model  its charts
+svg, parts     marks, and other elements
 """

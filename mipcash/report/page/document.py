@@ -30,7 +30,6 @@ from mipcash.report.data.settings import setting_text
 from mipcash.report.data.slices import incumbent, slice_bounds, slices
 from mipcash.report.data.solving import SIZES, best_as_code, solving
 from mipcash.report.page import charts, model, parts
-from mipcash.report.page.parallel import parallel_chart
 from mipcash.report.page.svg import HALF, NARROW, WIDE, both, escaped, number, seconds
 from mipcash.report.residuals import NAMES, Residuals
 from mipcash.study.failures import kinds
@@ -141,7 +140,7 @@ def coordinates_card(run: Run, effects: Effects | None) -> str:
     shown = coordinates(run, None if effects is None else effects.labels)
     if len(shown.trials) < 2 or not shown.axes:
         return ""
-    body = both(*(parallel_chart(shown, w) for w in (WIDE, NARROW)))
+    body = both(*(charts.parallel_chart(shown, w) for w in (WIDE, NARROW)))
     entries = [("top", "best configuration"), ("good", "good"), ("poor", "poor")]
     entries += [("allowed", "what the rules leave of the range")] if any(a.legal for a in shown.axes) else []
     parameters, trials = shown.left_out

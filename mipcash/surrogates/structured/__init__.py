@@ -3,8 +3,8 @@
 Read in this order:
 
 structure, encoded  the space and its points
-kernel              the kernel, with ``number_sums``
-evidence            its hyperparameters, with ``training_tables``, ``number_pairs`` and ``pair_sums``
+kernel              the kernel
+evidence            its hyperparameters, with ``training_tables`` and ``number_pairs``
 posterior           predictions and samples
 warping, surrogate  the scale of the losses, and the schedule of fits
 functions/          what the posterior returns

@@ -3,6 +3,5 @@
 Read in this order:
 
 mixture    the common part
-gibbs      their samples
-posterior  the linear model under them
+posterior  their samples or bounds, and the linear model under them
 """
