@@ -61,21 +61,26 @@ class Polytope:
         self.low, self.high, self.matrix, self.lazy = low, high, matrix, lazy
         self.row_low, self.row_high = row_low, row_high
         self.single: Booleans = np.count_nonzero(matrix, axis=1) == 1
-        # the width of each column's range, or more if its scaled entries were so small that HiGHS drops them; 1 for a point
-        width, entries = high - low, np.abs(matrix)
-        least = SMALLEST * (entries * width).max(axis=1, initial=0.0)[:, None]
-        wanted = np.divide(least, entries, out=np.zeros_like(entries), where=entries > 0.0).max(axis=0, initial=0.0)
-        self._scale = np.where(width > 0.0, np.maximum(width, wanted), 1.0)
-        largest = np.abs(matrix * self._scale).max(axis=1, initial=0.0)
-        largest = np.where(largest > 0.0, largest, 1.0)
-        self._rows: Vector = matrix * self._scale / largest[:, None]
-        shift = matrix @ low
-        self._ends = np.zeros(len(low)), width / self._scale
-        self._sides = (row_low - shift) / largest, (row_high - shift) / largest
         self._taken = np.flatnonzero(row_low == row_high)
         """The rows that HiGHS gets if they are added lazily, ascending; at first only the equations."""
         self._part: Polytope | None = None
         """The polytope of these rows."""
+
+    @cached_property
+    def _scaled(self) -> tuple[Vector, Vector, tuple[Vector, Vector], tuple[Vector, Vector]]:
+        """Units of the columns, scaled rows (m, k), and the bounds of scaled columns and rows.
+
+        A unit is the width of the range, or more if the scaled entries were so small that HiGHS drops them; 1 for a point.
+        """
+        width, entries = self.high - self.low, np.abs(self.matrix)
+        least = SMALLEST * (entries * width).max(axis=1, initial=0.0)[:, None]
+        wanted = np.divide(least, entries, out=np.zeros_like(entries), where=entries > 0.0).max(axis=0, initial=0.0)
+        scale = np.where(width > 0.0, np.maximum(width, wanted), 1.0)
+        largest = np.abs(self.matrix * scale).max(axis=1, initial=0.0)
+        largest = np.where(largest > 0.0, largest, 1.0)
+        shift = self.matrix @ self.low
+        sides = (self.row_low - shift) / largest, (self.row_high - shift) / largest
+        return scale, self.matrix * scale / largest[:, None], (np.zeros(len(width)), width / scale), sides
 
     @cached_property
     def tightened(self) -> tuple[Vector, Vector]:
@@ -95,8 +100,8 @@ class Polytope:
         if self.lazy and len(self.row_low) > MANY:
             return self._lazily(cost)
         # a column without rows is set to its better bound; its cost, which may be far larger, stays out of the program
-        alone = ~np.any(self.matrix, axis=0)
-        scaled = np.where(alone, 0.0, cost * self._scale)
+        alone, (scale, _, ends, _) = ~np.any(self.matrix, axis=0), self._scaled
+        scaled = np.where(alone, 0.0, cost * scale)
         largest = float(np.abs(scaled).max(initial=0.0))
         columns = np.arange(len(cost), dtype=np.int32)
         scaled = scaled / largest if largest > 0 else scaled
@@ -115,15 +120,16 @@ class Polytope:
                 if missed > TRUSTED and self._highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible:
                     return None  # the point satisfied the rows only within the tolerance
                 break
-            v = np.clip(v + step, *self._ends)
+            v = np.clip(v + step, *ends)
         if v is None:
             return None
-        x = np.clip(self.low + v * self._scale, self.low, self.high)
+        x = np.clip(self.low + v * scale, self.low, self.high)
         x[alone] = np.select([cost > 0.0, cost < 0.0], [self.low, self.high], x)[alone]
         return x
 
     def _lazily(self, cost: Vector) -> Vector | None:
         """Minimise with rows that are added once they are violated; they are kept for later objectives."""
+        scale, scaled, _, (least, most) = self._scaled
         while True:
             rows = self._taken
             self._part = self._part or Polytope(
@@ -132,8 +138,8 @@ class Polytope:
             found = self._part.minimise(cost)
             if found is None:  # no point satisfies these rows, and none satisfies all rows
                 return None
-            body = self._rows @ ((found - self.low) / self._scale)
-            missed = np.maximum(self._sides[0] - body, body - self._sides[1])
+            body = scaled @ ((found - self.low) / scale)
+            missed = np.maximum(least - body, body - most)
             missed[rows] = 0.0
             broken = np.flatnonzero(missed > ROUNDING)
             if not len(broken):
@@ -143,8 +149,9 @@ class Polytope:
 
     def _missed(self, v: Vector) -> float:
         """Return the largest violation of the scaled rows."""
-        body = self._rows @ v
-        return float(np.max(np.maximum(self._sides[0] - body, body - self._sides[1]), initial=0.0))
+        _, rows, _, (least, most) = self._scaled
+        body = rows @ v
+        return float(np.max(np.maximum(least - body, body - most), initial=0.0))
 
     def _by_small_costs(self, v: Vector, cost: Vector) -> Vector:
         """Return the best point, by the small costs, of the face of optima for the large costs.
@@ -152,17 +159,18 @@ class Polytope:
         Beside a cost of 1e10 the tolerance of HiGHS ignores a cost of 1. Columns with large reduced costs and rows with large dual
         prices are therefore fixed, and the remaining reduced costs are magnified.
         """
-        (low, high), (least, most), body = self._ends, self._sides, self._rows @ v
+        _, scaled, (low, high), (least, most) = self._scaled
+        body = scaled @ v
         prices = np.array(self._highs.getSolution().row_dual)
-        reduced = cost - prices @ self._rows
-        noise = NOISE * (np.abs(cost) + np.abs(prices) @ np.abs(self._rows))
+        reduced = cost - prices @ scaled
+        noise = NOISE * (np.abs(cost) + np.abs(prices) @ np.abs(scaled))
         wrong = np.maximum(np.where(v > low, reduced, 0.0), np.where(v < high, -reduced, 0.0))
         at_low = np.abs(body - least) <= np.abs(body - most)
         against = np.where(least == most, 0.0, np.where(at_low, -prices, prices))
         if not (np.any((wrong > noise) & (wrong < SMALL)) or np.any((against > 0.0) & (against < SMALL))):
             return v
         tight = np.abs(prices) > SMALL
-        reduced = cost - np.where(tight, prices, 0.0) @ self._rows
+        reduced = cost - np.where(tight, prices, 0.0) @ scaled
         firm = np.abs(reduced) > SMALL
         small = np.where(firm | (np.abs(reduced) <= noise), 0.0, reduced)
         if not np.any(small):
@@ -183,14 +191,14 @@ class Polytope:
 
         HiGHS solves for the step times ``factor``, at most ``reach``, so that small violations exceed its tolerance.
         """
-        highs, (low, high) = self._highs, self._ends
-        columns, body = np.arange(len(low), dtype=np.int32), self._rows @ around
+        highs, (_, scaled, (low, high), (least, most)) = self._highs, self._scaled
+        columns, body = np.arange(len(low), dtype=np.int32), scaled @ around
         highs.changeColsBounds(
             len(low), columns, np.maximum((low - around) * factor, -reach), np.minimum((high - around) * factor, reach)
         )
         rows = np.arange(len(body), dtype=np.int32)
         if len(rows):
-            highs.changeRowsBounds(len(rows), rows, (self._sides[0] - body) * factor, (self._sides[1] - body) * factor)
+            highs.changeRowsBounds(len(rows), rows, (least - body) * factor, (most - body) * factor)
         found = self._run()
         return None if found is None else found / factor
 
@@ -205,9 +213,8 @@ class Polytope:
 
     @cached_property
     def _highs(self) -> SilentHighs:
-        highs = SilentHighs.of(
-            sparse.csr_array(self._rows), self._sides, self._ends, np.zeros(len(self.low), dtype=bool)
-        )
+        _, rows, ends, sides = self._scaled
+        highs = SilentHighs.of(sparse.csr_array(rows), sides, ends, np.zeros(len(self.low), dtype=bool))
         for option, value in (
             ("threads", 1),
             ("presolve", "off"),

@@ -175,7 +175,7 @@ def against_chart(against: OutputScatter, width: float) -> str:
     for kind, rows in (("limit", ~against.feasible), ("dot", against.feasible)):
         chart.dots(at, height, np.flatnonzero(rows).tolist(), kind, partial(_output_tip, against))
     for steps in against.fronts:
-        chart.steps([x(v) for v, _ in steps], [y(l) for _, l in steps], "best thin")
+        chart.steps(x.all([v for v, _ in steps]), y.all([l for _, l in steps]), "best thin")
     for bound in () if against.limit is None else (against.limit.low, against.limit.high):
         if math.isfinite(bound):
             chart.line(x(bound), chart.y1, x(bound), chart.y0, "bound")
@@ -210,7 +210,7 @@ def front_chart(pair: FrontPair, width: float) -> str:
     x, y = chart.scales((left, right), (low, high), log_x, log_y)
     names = [f"{g.output[:30]} ({'less' if g.sign > 0 else 'more'} is better)" for g in pair.objectives]
     chart.axes(x, y, names[0], names[1], count=(4, 5))
-    chart.steps([x(a) for a, _ in pair.steps], [y(b) for _, b in pair.steps], "best thin")
+    chart.steps(x.all([a for a, _ in pair.steps]), y.all([b for _, b in pair.steps]), "best thin")
     at, height = x.all(pair.values[:, 0]), y.all(pair.values[:, 1])
     for kind, rows in (("limit", ~pair.feasible), ("dot", pair.feasible & ~pair.on), ("member", pair.on)):
         radius = 4.5 if kind == "member" else 3.5
@@ -236,7 +236,7 @@ def residuals_chart(residuals: Residuals, width: float) -> str:
     chart.axes(x, y, "evaluation", "residual (log scale)", whole_x=True)
     for name, values in residuals.values.items():
         at = residuals.x[np.isfinite(values)]
-        chart.steps([x(v) for v in at], [y(v) for v in kept[name]], f"best r-{list(NAMES).index(name)}")
+        chart.steps(x.all(at), y.all(kept[name]), f"best r-{list(NAMES).index(name)}")
     return chart.svg()
 
 
@@ -267,8 +267,9 @@ def gaps_chart(solving: Solving, width: float) -> str:
     top = 100 * max(0.01, float(np.max(solving.gap[known], initial=0.0)))
     x, y = chart.scales((0.5, float(solving.x.max(initial=1.0)) + 0.5), (0.0, top * 1.06))
     chart.axes(x, y, "evaluation", "gap (%)", whole_x=True)
-    for a, gap in zip(solving.x[known], 100 * solving.gap[known], strict=True):
+    numbers, gaps = solving.x[known], 100 * solving.gap[known]
+    for a, gap, at, height in zip(numbers, gaps, x.all(numbers), y.all(gaps), strict=True):
         kind, text = ("dot", "proven optimal") if gap <= 1e-4 else ("limit", f"gap {number(float(gap))} %")
-        chart.line(x(a), chart.y0, x(a), y(float(gap)), "stem")
-        chart.dot(x(a), y(float(gap)), kind, f"evaluation {int(a)}: {text}", 3)
+        chart.line(at, chart.y0, at, height, "stem")
+        chart.dot(at, height, kind, f"evaluation {int(a)}: {text}", 3)
     return chart.svg()

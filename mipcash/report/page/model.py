@@ -75,20 +75,19 @@ def slice_chart(shown: Slice, bounds: tuple[float, float, bool], width: float = 
 def _line(chart: Chart, shown: Slice, y: Scale) -> str:
     values = [float(v) for v in shown.values]
     x = Scale(values[0], values[-1], chart.x0, chart.x1, shown.log)
-    xs = [x(v) for v in values]
+    xs, mean = x.all(values), y.all(shown.mean)
     for first, last in shown.forbidden:
         a = xs[0] if first == 0 else (xs[first - 1] + xs[first]) / 2
         b = xs[-1] if last == len(xs) - 1 else (xs[last] + xs[last + 1]) / 2
         chart.box(a, chart.y1, b - a, chart.y0 - chart.y1, "forbidden", "forbidden by the rules here")
     chart.axes(x, y, f"{abridged(shown.label, 30)}{' (log scale)' if shown.log else ''}", "", count=(4, 4))
-    upper = [(a, y(v)) for a, v in zip(xs, shown.high, strict=True)]
-    lower = [(a, y(v)) for a, v in zip(xs, shown.low, strict=True)]
-    chart.path([*upper, *lower[::-1]], "band", close=True)
-    chart.path([(a, y(v)) for a, v in zip(xs, shown.mean, strict=True)], "mean")
+    upper, lower = (zip(xs, y.all(ends), strict=True) for ends in (shown.high, shown.low))
+    chart.path([*upper, *[*lower][::-1]], "band", close=True)
+    chart.path(zip(xs, mean, strict=True), "mean")
     for k in range(0, len(xs), max(1, len(xs) // 40)):
         legal = "" if shown.legal[k] else "\nforbidden by the rules here"
         tip = f"{shown.label} = {shown.texts[k]}\npredicted {number(float(shown.mean[k]))}"
-        chart.dot(xs[k], y(float(shown.mean[k])), "ghost", f"{tip} ({_between(shown, k)}){legal}", 7)
+        chart.dot(xs[k], mean[k], "ghost", f"{tip} ({_between(shown, k)}){legal}", 7)
     _evaluated(chart, shown, x, y)
     _here(chart, shown, x(float(shown.values[shown.at])), y)
     return chart.svg("slice")
@@ -104,11 +103,11 @@ def _levels(chart: Chart, shown: Slice, y: Scale) -> str:
         a, b = xs[first] - gap / 2, xs[last] + gap / 2
         chart.box(a, chart.y1, b - a, chart.y0 - chart.y1, "forbidden", "forbidden by the rules here")
     chart.axes(None, y, abridged(shown.label, 40), "", count=(4, 4))
-    for k, at in enumerate(xs):
-        chart.line(at, y(float(shown.low[k])), at, y(float(shown.high[k])), "error")
+    for k, (at, low, high, mean) in enumerate(zip(xs, *map(y.all, (shown.low, shown.high, shown.mean)), strict=True)):
+        chart.line(at, low, at, high, "error")
         legal = "" if shown.legal[k] else "\nforbidden by the rules here"
         tip = f"{shown.texts[k]}\npredicted {number(float(shown.mean[k]))} ({_between(shown, k)}){legal}"
-        chart.dot(at, y(float(shown.mean[k])), "level", tip, 4.5)
+        chart.dot(at, mean, "level", tip, 4.5)
         text = abridged(shown.texts[k], 12 if turned else 40)
         if turned and count <= 24:
             chart.text(at + 4, chart.y0 + 12, text, "end", "tick", -38)
